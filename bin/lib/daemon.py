@@ -1,0 +1,151 @@
+"""Which Docker daemon is used, and the life of our own: start, find again, stop. A daemon of the user's is only asked."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from lib import debian
+from lib.place import Place
+from lib.say import Stop, say
+
+DEFAULT_SOCKET = Path("/var/run/docker.sock")
+START_S, STOP_S = 60, 30
+
+
+def theirs() -> str | None:
+    """The address of a daemon that answered before us, or None."""
+    if host := os.environ.get("DOCKER_HOST"):
+        if not answers(host):
+            raise Stop(f"DOCKER_HOST is {host}, and no Docker daemon answers there. Start it, or use --own-docker.")
+        return host
+    address = f"unix://{DEFAULT_SOCKET}"
+    return address if DEFAULT_SOCKET.exists() and answers(address) else None
+
+
+def answers(address: str) -> bool:
+    try:
+        client = docker.DockerClient(base_url=address, timeout=5)
+    except docker.errors.DockerException:
+        return False
+    try:
+        return bool(client.ping())
+    except (docker.errors.DockerException, OSError):
+        return False
+    finally:
+        client.close()
+
+
+class OwnDaemon:
+    """dockerd with everything of its own: data, sockets, configuration. It outlives us on purpose (see live-restore)."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.address = f"unix://{place.socket}"
+        self.config_file = place.var / "docker.json"
+        self.pid_file = place.run / "docker.pid"
+        self.log = place.var / "docker.log"
+
+    def chosen_before(self) -> bool:
+        return (self.place.var / "docker").is_dir()
+
+    def start(self, runtimes: Mapping[str, Any]) -> None:
+        """Reuses the one left by a `kill -9`; sandboxes in it are still running and must be found again."""
+        self.place.run.mkdir(mode=0o700, exist_ok=True)
+        changed = self._configure(runtimes)
+        started = None
+        if pid := self.pid():
+            if changed:
+                os.kill(pid, signal.SIGHUP)  # dockerd takes new runtimes without a restart
+        else:
+            debian.need("dockerd", "docker.io iptables iproute2", why="Docker Engine, for a daemon of our own")
+            keep_distribution_daemon_down()
+            mount_cgroups()
+            started = self._launch()
+        self._wait_until_up(started)
+
+    def _configure(self, runtimes: Mapping[str, Any]) -> bool:
+        config = {
+            "hosts": [self.address],
+            "data-root": str(self.place.var / "docker"),
+            "exec-root": str(self.place.run / "exec"),
+            "pidfile": str(self.pid_file),
+            "live-restore": True,
+            "bridge": "none",
+            "iptables": False,
+            "log-level": "warn",
+            "runtimes": runtimes,
+        }
+        text = json.dumps(config, indent=2) + "\n"
+        changed = not self.config_file.exists() or self.config_file.read_text() != text
+        self.config_file.write_text(text)
+        return changed
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        self.pid_file.unlink(missing_ok=True)  # dockerd refuses to start where a dead one's number is in use again
+        say(f"starting a Docker daemon of our own ({self.place.socket})")
+        # Where a system containerd runs, dockerd shares it: namespaces of our own keep containers apart there.
+        # (As flags: releases differ in what the configuration file calls them.)
+        name = f"sandgate-{self.place.instance}"
+        spaces = [f"--containerd-namespace={name}", f"--containerd-plugins-namespace={name}-plugins"]
+        with self.log.open("ab") as log:
+            env = {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"}
+            return subprocess.Popen(
+                ["dockerd", "--config-file", str(self.config_file), *spaces],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _wait_until_up(self, started: subprocess.Popen[bytes] | None) -> None:
+        end = time.monotonic() + START_S
+        while not answers(self.address):
+            died = started is not None and started.poll() is not None
+            if died or time.monotonic() > end:
+                raise Stop(f"our Docker daemon does not answer; the reason is at the end of {self.log}")
+            time.sleep(0.1)
+
+    def pid(self) -> int | None:
+        """The running daemon's process; a number that another program got since does not count."""
+        try:
+            pid = int(self.pid_file.read_text())
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            return None
+        return pid if str(self.config_file).encode() in command.split(b"\0") else None
+
+    def stop(self) -> None:
+        """Ends what still runs in it first: with live-restore, sandboxes would outlive the daemon."""
+        pid = self.pid()
+        if pid is None:
+            return
+        client = docker.DockerClient(base_url=self.address, timeout=30)
+        for container in client.containers.list():
+            say(f"ending {container.name}, still running")
+            container.kill()
+        client.close()
+        os.kill(pid, signal.SIGTERM)
+        end = time.monotonic() + STOP_S
+        while self.pid() is not None and time.monotonic() < end:
+            time.sleep(0.1)
+
+
+def keep_distribution_daemon_down() -> None:
+    """On a machine with systemd the package's own daemon would come up at the next boot and pass for the user's."""
+    if Path("/run/systemd/system").exists():
+        for unit in ("docker.socket", "docker.service", "containerd.service"):
+            subprocess.run(["systemctl", "disable", "--now", unit], capture_output=True)
+
+
+def mount_cgroups() -> None:
+    if not any(Path("/sys/fs/cgroup").iterdir()):
+        debian.need("cgroupfs-mount", "cgroupfs-mount", why="limits for sandboxes need control groups")
+        subprocess.run(["cgroupfs-mount"], check=True)

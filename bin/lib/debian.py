@@ -1,0 +1,58 @@
+"""The distribution: installs missing packages (saying so first) and finds its mirror. Never touches the system's sources."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lib.say import Stop, run, say
+
+POLICY = Path("/usr/sbin/policy-rc.d")
+DEFAULT_MIRROR = "http://mirror.example/debian"
+
+
+def need(program: str, packages: str, *, why: str) -> None:
+    """Installs `packages` unless `program` is there already."""
+    if not find(program):
+        install(packages.split(), why=why)
+
+
+def find(program: str) -> str | None:
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin")
+
+
+def install(packages: list[str], *, why: str) -> None:
+    say(f"installing {' '.join(packages)} from Debian ({why})")
+    if os.geteuid() != 0 or not find("apt-get"):
+        raise Stop(f"{', '.join(packages)} missing, and only root on Debian can install them: apt-get install them.")
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run(["apt-get", "update"], env=env, fix="Check the network and /etc/apt/sources.list*.")
+    with services_kept_down():
+        run(["apt-get", "install", "-y", "--no-install-recommends", *packages], env=env)
+
+
+@contextmanager
+def services_kept_down() -> Iterator[None]:
+    """A package's daemon must not start by itself: Debian asks policy-rc.d, and 101 means no."""
+    ours = not POLICY.exists()
+    if ours:
+        POLICY.write_text("#!/bin/sh\nexit 101\n")
+        POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        if ours:
+            POLICY.unlink(missing_ok=True)
+
+
+def mirror() -> str:
+    """The archive this machine already uses, so that a closed network's own mirror is found."""
+    if chosen := os.environ.get("SANDGATE_DEBIAN_MIRROR"):
+        return chosen.rstrip("/")
+    for file in [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]:
+        text = file.read_text() if file.suffix in (".list", ".sources") and file.is_file() else ""
+        if found := re.search(r"^(?:deb |URIs:)[^#\n]*?(https?://\S+/debian)/?(?=\s|$)", text, re.MULTILINE):
+            return found[1]
+    return DEFAULT_MIRROR
