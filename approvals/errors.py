@@ -1,0 +1,39 @@
+"""What the gate says no with. Doors map `code` to HTTP; nothing here knows HTTP."""
+
+from console.workspaces.errors import Conflict, SandgateError
+
+
+class AlreadyDecided(Conflict):
+    """Somebody or something was first; the message says who and when."""
+
+    code = "already_decided"
+
+
+class WrongDigest(Conflict):
+    code = "wrong_digest"
+
+
+class NoReviewer(Conflict):
+    code = "no_reviewer"
+
+
+class IdempotencyMismatch(Conflict):
+    code = "idempotency_mismatch"
+
+
+class TooMany(SandgateError):
+    """A limit was reached; `retry_after` says in how many seconds to ask again."""
+
+    code = "too_many"
+
+    def __init__(self, detail: str, *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class PassSpent(Exception):
+    """A Pass was shown twice, or for something that it does not name. Always a fault of ours, never of a caller."""
+
+
+class IllegalMove(Exception):
+    """A transition that the state table does not have. Always a fault of ours."""

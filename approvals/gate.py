@@ -1,0 +1,301 @@
+"""The gate: the only way to a Pass, and without a Pass the engine runs nothing.
+
+`submit` answers a proposal with a Wait or a Pass; `start` turns an approved action into a Pass, once; `finish` ends it.
+It must never run anything itself, and never trust what a door says that it can read from its own tables.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from console.workspaces import audit, permissions
+from console.workspaces.keys import Caller
+from console.workspaces.models import Agent, Member
+
+from . import policy, states
+from .digest import digest
+from .errors import IdempotencyMismatch, NoReviewer, PassSpent, TooMany
+from .models import Action, Execution
+
+PENDING_FOR = timedelta(hours=24)
+APPROVED_FOR = timedelta(minutes=10)
+OPEN_PROPOSALS = 20
+PROPOSALS_A_MINUTE = 60
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Plain data: who wants what, exactly. `arguments` are validated, with defaults and packed contents."""
+
+    caller: Caller
+    sandbox_id: str
+    tool: str
+    tool_version: int
+    kind: policy.Kind
+    arguments: Mapping[str, Any]
+    profile: Mapping[str, Any]
+    bases: Mapping[str, str | None] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    conversation: str = ""
+    parent_action: str = ""
+    reason: str = ""
+    idempotency_key: str | None = None
+
+    def digest(self) -> str:
+        return digest(
+            workspace=self.caller.workspace_id,
+            agent=self.caller.agent_id,
+            profile=self.profile,
+            tool=self.tool,
+            tool_version=self.tool_version,
+            arguments=self.arguments,
+            bases=self.bases,
+        )
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The action waits for a person, or somebody else's call already does what this one wants."""
+
+    action_id: str
+    joined: bool = False
+
+
+_MINT = object()
+
+
+class Pass:
+    """The right to run one action once: bound to its sandbox, tool, arguments and digest. Made by this module alone."""
+
+    def __init__(self, mint: object, action: Action) -> None:
+        if mint is not _MINT:
+            raise PassSpent("Only the gate makes a Pass.")
+        self.action_id: str = action.pk
+        self.sandbox_id: str = action.sandbox_id
+        self.digest: str = action.digest
+        self.tool: str = action.tool
+        self.arguments: Mapping[str, Any] = action.arguments
+        self.bases: Mapping[str, str | None] = action.bases
+        self._spent = False
+
+    def spend(self, sandbox_id: str, tool: str) -> None:
+        """Called by the engine right before it acts; a second time, or for anything else, raises PassSpent."""
+        if self._spent or (sandbox_id, tool) != (self.sandbox_id, self.tool):
+            raise PassSpent(
+                f"{self.action_id} allows one {self.tool} in {self.sandbox_id}, not {tool} in {sandbox_id}."
+            )
+        self._spent = True
+
+
+@transaction.atomic
+def submit(proposal: Proposal) -> Wait | Pass:
+    """One transaction: judged, recorded and, when nothing asks, started."""
+    caller, key = proposal.caller, proposal.digest()
+    if known := _same_call(proposal, key):
+        return Wait(known.pk)
+    agent = Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
+    verdict = policy.judge(kind=proposal.kind, gated=agent is not None, mode=_mode(agent, proposal.kind))
+    if verdict.effect == "allow":
+        return _start_at_once(proposal, key, verdict)
+    assert agent is not None
+    if not proposal.idempotency_key and (other := _joinable(proposal, key)):
+        return Wait(other.pk, joined=True)
+    _check_can_ask(agent)
+    action = _record(
+        proposal, key, status="pending", asked=True, why_asked=verdict.why, expires_at=timezone.now() + PENDING_FOR
+    )
+    states.announce(action, status="pending", actor=caller.actor, profile=dict(proposal.profile))
+    return Wait(action.pk)
+
+
+def _mode(agent: Agent | None, kind: policy.Kind) -> str:
+    if agent is None:
+        return "never"
+    return agent.write_mode if kind == "write" else agent.command_mode
+
+
+def _same_call(proposal: Proposal, digest_: str) -> Action | None:
+    """The action of an earlier request with this Idempotency-Key; another body under it is refused."""
+    if not proposal.idempotency_key:
+        return None
+    known = Action.objects.filter(key_id=proposal.caller.key_id, idempotency_key=proposal.idempotency_key).first()
+    if known and (known.digest, known.sandbox_id) != (digest_, proposal.sandbox_id):
+        raise IdempotencyMismatch(
+            f"Idempotency-Key {proposal.idempotency_key!r} came with another body before, for {known.pk}. "
+            "Send a new key with a new body."
+        )
+    return known
+
+
+def _joinable(proposal: Proposal, digest_: str) -> Action | None:
+    same = Action.objects.joinable().filter(
+        agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id, digest=digest_
+    )
+    return same.order_by("-created_at").first()
+
+
+def _check_can_ask(agent: Agent) -> None:
+    if not reviewers(agent).exists():
+        raise NoReviewer(
+            f"Nobody can approve for agent {agent.name}: no member besides its owner has `approvals:review`. "
+            "Ask a member with `members:manage` to give it to somebody."
+        )
+    own = Action.objects.filter(agent=agent)
+    if own.pending().count() >= OPEN_PROPOSALS:
+        raise TooMany(
+            f"{agent.name} has {OPEN_PROPOSALS} proposals waiting for a person. Wait for one, or cancel one.",
+            retry_after=30,
+        )
+    if own.filter(asked=True, created_at__gt=timezone.now() - timedelta(minutes=1)).count() >= PROPOSALS_A_MINUTE:
+        raise TooMany(f"{agent.name} proposed {PROPOSALS_A_MINUTE} times within a minute. Slow down.", retry_after=60)
+
+
+def reviewers(agent: Agent) -> Any:
+    """The members who may decide for `agent` now: with `approvals:review`, and not its owner unless it allows that."""
+    able = Member.objects.current().filter(workspace=agent.workspace).with_permission(permissions.APPROVALS_REVIEW)
+    return able if agent.self_approval or agent.owner_id is None else able.exclude(pk=agent.owner_id)
+
+
+def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
+    caller = proposal.caller
+    return Action.objects.create(
+        workspace_id=caller.workspace_id,
+        agent_id=caller.agent_id,
+        key_id=caller.key_id,
+        conversation=proposal.conversation,
+        parent_action=proposal.parent_action,
+        sandbox_id=proposal.sandbox_id,
+        tool=proposal.tool,
+        tool_version=proposal.tool_version,
+        arguments=dict(proposal.arguments),
+        bases=dict(proposal.bases),
+        profile=dict(proposal.profile),
+        digest=digest_,
+        reason=proposal.reason,
+        flags=list(proposal.flags),
+        idempotency_key=proposal.idempotency_key,
+        **fields,
+    )
+
+
+def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) -> Pass:
+    now = timezone.now()
+    action = _record(
+        proposal, digest_, status="running", decided_by=verdict.by, approvals_needed=0, decided_at=now, started_at=now
+    )
+    Execution.objects.create(action=action, nonce=secrets.token_hex(16))
+    states.announce(action, status="running", actor=proposal.caller.actor, why=verdict.why)
+    return Pass(_MINT, action)
+
+
+@transaction.atomic
+def start(action_id: str) -> Pass | None:
+    """The Pass of an approved action, to whoever moves it to running first; None to everybody else, and when something
+    it was approved under holds no longer (then it ends, and nothing runs)."""
+    action = Action.objects.select_related("agent").get(pk=action_id)
+    if action.status != "approved" or _stopped(action):
+        return None
+    in_time = Q(start_by__gt=Now())
+    if not states.advance(
+        action, old="approved", new="running", actor=audit.SYSTEM, where=in_time, started_at=timezone.now()
+    ):
+        return None
+    Execution.objects.create(action=action, nonce=secrets.token_hex(16))
+    return Pass(_MINT, action)
+
+
+def _stopped(action: Action) -> bool:
+    """Ends an approved action whose grounds have gone: it may tighten here, never loosen."""
+    agent = action.agent
+    if agent is not None:
+        if not agent.sandbox_enabled or not agent.may(permissions.SANDBOXES_RUN):
+            return _end(action, "cancelled", f"Agent {agent.name} may no longer use sandboxes, so this did not start.")
+        if agent.settings_version != action.profile.get("settings_version"):
+            return _end(action, "superseded", f"The Agent Tools of {agent.name} changed after this was approved.")
+    for decision in action.decisions.select_related("by__user").filter(verdict="approve"):
+        if not decision.by.may(permissions.APPROVALS_REVIEW):
+            return _end(action, "cancelled", f"{decision.by} approved this and may no longer review.")
+    return False
+
+
+def _end(action: Action, status: str, why: str) -> bool:
+    return supersede(action, why) if status == "superseded" else cancel_approved(action, why)
+
+
+def cancel_approved(action: Action, why: str) -> bool:
+    return states.advance(
+        action, old="approved", new="cancelled", actor=audit.SYSTEM, decided_by="system", end_reason=why
+    )
+
+
+def supersede(action: Action, why: str, *, code: str = "superseded") -> bool:
+    """Something that the digest binds has changed: nothing runs."""
+    return states.advance(
+        action, old=action.status, new="superseded", actor=audit.SYSTEM, decided_by="system", end_reason=why,
+        error={"code": code, "detail": why},
+    )  # fmt: skip
+
+
+def again(action_id: str) -> Pass | None:
+    """For an action that was running when the server died: the Pass to ask its runner about it, under the same id.
+    The runner runs an id once, so this can never become a second execution."""
+    action = Action.objects.filter(pk=action_id, status="running", execution__isnull=False).first()
+    return Pass(_MINT, action) if action else None
+
+
+def finish(
+    action_id: str, *, status: str, result: Mapping[str, Any] | None = None, error: Mapping[str, Any] | None = None
+) -> bool:
+    """running → succeeded, failed or unknown, once."""
+    action = Action.objects.get(pk=action_id)
+    return states.advance(
+        action, old="running", new=status, actor=audit.SYSTEM, result=result, error=error,
+        end_reason=str(error["detail"]) if error else F("end_reason"),
+    )  # fmt: skip
+
+
+@transaction.atomic
+def cancel(action: Action, *, by: Caller) -> bool:
+    """Its agent takes back what has not started; False when it started or ended before."""
+    for old in ("pending", "approved"):
+        if states.advance(
+            action, old=old, new="cancelled", actor=by.actor, decided_by="agent",
+            end_reason="Its agent took this back before it started.",
+        ):  # fmt: skip
+            return True
+    return False
+
+
+def expire() -> int:
+    """Ends what waited too long, by the database's clock. Silence is not a denial."""
+    ended = 0
+    for action in Action.objects.filter(status="pending", expires_at__lte=Now()):
+        why = "Nobody decided in time. It was not run, and this is not a denial."
+        ended += _expire(action, "pending", Q(expires_at__lte=Now()), why)
+    for action in Action.objects.filter(status="approved", start_by__lte=Now()):
+        why = "It was approved but could not start in time. It was not run."
+        ended += _expire(action, "approved", Q(start_by__lte=Now()), why)
+    return ended
+
+
+def _expire(action: Action, old: str, due: Q, why: str) -> bool:
+    return states.advance(
+        action, old=old, new="expired", actor=audit.CLOCK, where=due, decided_by="clock", end_reason=why
+    )
+
+
+def delivered(action_id: str) -> None:
+    """Its agent has been given the outcome: the same call proposes anew from here on."""
+    Action.objects.filter(pk=action_id, delivered_at=None).exclude(ended_at=None).update(delivered_at=timezone.now())
+
+
+def timers() -> float:
+    return float(settings.TIMER_DIVISOR)

@@ -1,0 +1,160 @@
+"""Actions, the decisions on them, and the one execution each may have. Facts and questions; acts are in `gate.py` and
+`decisions.py`, and only `states.advance()` writes a status."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from console.workspaces.keys import Caller
+from console.workspaces.models import Agent, Key, Member, Workspace, id_field
+
+from . import states
+
+JOIN_WITHIN = timedelta(minutes=15)
+DIGEST_VERSION = 1
+
+
+class ActionQuerySet(models.QuerySet["Action"]):
+    def pending(self) -> ActionQuerySet:
+        return self.filter(status="pending")
+
+    def open(self) -> ActionQuerySet:
+        return self.filter(status__in=states.OPEN)
+
+    def visible_to(self, who: Caller | Member) -> ActionQuerySet:
+        """An agent's key sees its agent's; everybody else what their workspace has."""
+        if isinstance(who, Caller) and who.is_agent:
+            return self.filter(workspace_id=who.workspace_id, agent_id=who.agent_id)
+        return self.filter(workspace_id=who.workspace_id)
+
+    def joinable(self) -> ActionQuerySet:
+        """What waits or waited for a person and whose outcome its agent has not been given yet."""
+        fresh = Q(ended_at=None) | Q(ended_at__gt=timezone.now() - JOIN_WITHIN)
+        return self.filter(fresh, asked=True, delivered_at=None)
+
+
+class Action(models.Model):
+    """One call that an agent, or a member's key, proposed: exactly what would run, and what became of it."""
+
+    id = id_field("act")
+    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="actions")
+    agent = models.ForeignKey(Agent, models.PROTECT, null=True, related_name="actions")
+    key = models.ForeignKey(Key, models.PROTECT, null=True, related_name="+")
+    conversation = models.CharField(max_length=200, blank=True)
+    parent_action = models.CharField(max_length=40, blank=True)
+    sandbox_id = models.CharField(max_length=40)
+
+    tool = models.CharField(max_length=40)
+    tool_version = models.PositiveSmallIntegerField(default=1)
+    arguments = models.JSONField(default=dict)  # validated, defaults filled in; contents over 4 KiB as {sha256, size}
+    bases = models.JSONField(default=dict)  # path → SHA-256 of the file that the call would replace, null for none
+    profile = models.JSONField(default=dict)  # image id, network, user, settings version
+    digest = models.CharField(max_length=64)
+    digest_version = models.PositiveSmallIntegerField(default=DIGEST_VERSION)
+    reason = models.TextField(blank=True)  # what the agent says; never in the digest
+    why_asked = models.CharField(max_length=200, blank=True)
+    flags = models.JSONField(default=list)
+    idempotency_key = models.CharField(max_length=255, null=True, blank=True)
+
+    status = models.CharField(max_length=12, default="pending")
+    asked = models.BooleanField(default=False)  # waits or waited for a person
+    approvals_needed = models.PositiveSmallIntegerField(default=1)
+    decided_by = models.CharField(max_length=10, blank=True)  # rule, grant, reviewer, agent, clock, system
+    end_reason = models.TextField(blank=True)
+    result = models.JSONField(null=True)
+    error = models.JSONField(null=True)
+
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True)
+    start_by = models.DateTimeField(null=True)
+    decided_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    delivered_at = models.DateTimeField(null=True)
+
+    objects = ActionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=states.ALL), name="action_status_known"),
+            models.CheckConstraint(
+                condition=Q(status__in=states.OPEN, ended_at=None) | Q(status__in=states.ENDED, ended_at__isnull=False),
+                name="action_ended_at_says_ended",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=["running", "succeeded", "failed", "unknown"]) | Q(started_at__isnull=False),
+                name="action_ran_says_when",
+            ),
+            models.CheckConstraint(condition=~Q(status="pending") | Q(asked=True), name="action_pending_was_asked"),
+            models.UniqueConstraint(fields=["key", "idempotency_key"], name="action_idempotency_key_once"),
+        ]
+        indexes = [
+            models.Index(fields=["workspace", "status", "created_at"], name="action_queue"),
+            models.Index(fields=["agent", "digest"], name="action_join"),
+            models.Index(fields=["sandbox_id", "status"], name="action_of_sandbox"),
+            models.Index(fields=["status"], condition=Q(status__in=states.OPEN), name="action_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool} {self.pk}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in states.OPEN
+
+    @property
+    def executed(self) -> bool | None:
+        """Whether it ran; None when that was lost."""
+        return None if self.status == "unknown" else self.status in ("running", "succeeded", "failed")
+
+    def outcome(self) -> dict[str, Any] | None:
+        """What became of it, for its agent; None while it is open. Output is added by whoever holds it."""
+        if self.is_open:
+            return None
+        return {
+            "executed": self.executed,
+            "decided_by": self.decided_by,
+            "reason": self.end_reason,
+            "edited": False,
+            "result": self.result,
+            "error": self.error,
+            "may_retry": self.status in states.MAY_RETRY,
+        }
+
+
+class Decision(models.Model):
+    """What one reviewer said, about which digest, through which door."""
+
+    action = models.ForeignKey(Action, models.PROTECT, related_name="decisions")
+    by = models.ForeignKey(Member, models.PROTECT, related_name="decisions")
+    verdict = models.CharField(max_length=10, choices=[("approve", "Approve"), ("deny", "Deny")])
+    reason = models.TextField(blank=True)
+    digest = models.CharField(max_length=64)
+    via = models.CharField(max_length=10, default="page")  # page, api
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["action", "by"], name="decision_once_per_reviewer"),
+            models.CheckConstraint(condition=Q(verdict__in=["approve", "deny"]), name="decision_verdict_known"),
+            models.CheckConstraint(condition=Q(via__in=["page", "api"]), name="decision_via_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verdict} by {self.by}"
+
+
+class Execution(models.Model):
+    """The one start of an action. Its primary key is the action: a second row cannot be written."""
+
+    action = models.OneToOneField(Action, models.PROTECT, primary_key=True, related_name="execution")
+    nonce = models.CharField(max_length=32, unique=True)
+    started_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.action_id

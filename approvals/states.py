@@ -1,0 +1,73 @@
+"""The life of an action, on one screen. `advance()` alone writes a status: compare-and-swap, change row and audit row in
+one transaction, announced after its commit. It must never be called outside a transaction of the act it belongs to.
+
+    pending → approved → running → succeeded | failed | unknown
+    pending, approved → denied | expired | cancelled | superseded
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from console.workspaces import audit, changes
+
+from .errors import IllegalMove
+
+if TYPE_CHECKING:
+    from .models import Action
+
+TABLE: dict[str, frozenset[str]] = {
+    "pending": frozenset({"approved", "denied", "expired", "cancelled", "superseded"}),
+    "approved": frozenset({"running", "denied", "expired", "cancelled", "superseded"}),
+    "running": frozenset({"succeeded", "failed", "unknown"}),
+    **{end: frozenset() for end in ("succeeded", "failed", "unknown", "denied", "expired", "cancelled", "superseded")},
+}
+ALL = tuple(TABLE)
+OPEN = tuple(state for state, nexts in TABLE.items() if nexts)
+ENDED = tuple(state for state, nexts in TABLE.items() if not nexts)
+# What an agent may propose again as it is: nobody said no to it.
+MAY_RETRY = frozenset({"expired", "superseded", "failed"})
+# Not worth a link in the chain each: reads that were let through (API.md counts them among the recorded, not the audited).
+UNAUDITED_TOOLS = frozenset({"read"})
+
+
+@transaction.atomic
+def advance(action: Action, *, old: str, new: str, actor: audit.Actor, where: Q | None = None, **fields: Any) -> bool:
+    """True when this call moved `action` from `old` to `new`; False when somebody else was first, or `where` failed.
+
+    `fields` are written with the status; `action` is left as it was read, so refresh it to see them.
+    """
+    if new not in TABLE[old]:
+        raise IllegalMove(f"{old} → {new}")
+    if new in ENDED:
+        fields.setdefault("ended_at", timezone.now())
+    rows = type(action).objects.filter(where or Q(), pk=action.pk, status=old)
+    if not rows.update(status=new, **fields):
+        return False
+    announce(action, status=new, actor=actor, **({"reason": fields["end_reason"]} if "end_reason" in fields else {}))
+    return True
+
+
+def announce(action: Action, *, status: str, actor: audit.Actor, **data: Any) -> None:
+    """The change row and the audit row of a status just written, in the caller's transaction."""
+    changes.record(
+        workspace_id=action.workspace_id,
+        subject="action",
+        subject_id=action.pk,
+        agent_id=action.agent_id or "",
+        status=status,
+    )
+    if action.tool not in UNAUDITED_TOOLS:
+        audit.append(
+            workspace_id=action.workspace_id,
+            actor=actor,
+            event=f"action.{status}",
+            subject_id=action.pk,
+            digest=action.digest,
+            tool=action.tool,
+            **data,
+        )

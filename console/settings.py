@@ -1,0 +1,158 @@
+"""Settings of one instance. All that it writes lies in the state directory (SANDGATE_VAR)."""
+
+import os
+from typing import Any
+
+from console import state
+
+VAR = state.directory()
+INSTANCE = state.instance(VAR)
+SECRET_KEY = state.secret_key(VAR)
+DEBUG = False
+
+HOST = os.environ.get("SANDGATE_HOST", "127.0.0.1")
+PORT = int(os.environ.get("SANDGATE_PORT") or 8000)
+# Behind a proxy: the names people type, comma separated; HTTPS ones make cookies secure.
+PUBLIC_ORIGINS = [origin for origin in os.environ.get("SANDGATE_ORIGINS", "").split(",") if origin]
+HTTPS = any(origin.startswith("https://") for origin in PUBLIC_ORIGINS)
+ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", HOST, *(o.split("://")[-1].split(":")[0] for o in PUBLIC_ORIGINS)]
+CSRF_TRUSTED_ORIGINS = PUBLIC_ORIGINS
+
+INSTALLED_APPS = [
+    "console",
+    "console.workspaces",
+    "approvals",
+    "sandboxes",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "console.pages.middleware.ContentSecurityPolicy",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "console.pages.middleware.PasswordMustChange",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "console.urls"
+ASGI_APPLICATION = "console.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [state.CHECKOUT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "console.pages.shell.context",
+            ],
+        },
+    }
+]
+
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": VAR / "db.sqlite3",
+        "CONN_MAX_AGE": None,  # one handle per database thread, kept: opening one costs more than most queries
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+        # A file, never memory: the database threads each have a handle of their own.
+        "TEST": {"NAME": VAR / "test.sqlite3"},
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DB_READERS = 6
+DB_WRITERS = 1  # SQLite has one writer, and its own queue is unfair; more on PostgreSQL
+SYNC_THREADS = 4
+
+AUTH_USER_MODEL = "workspaces.User"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/sign-in"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/sign-in"
+SESSION_COOKIE_AGE = 12 * 3600
+# Two instances on one machine differ by port only, and cookies know no port.
+SESSION_COOKIE_NAME = f"sandgate_session_{INSTANCE}"
+CSRF_COOKIE_NAME = f"sandgate_csrf_{INSTANCE}"
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Strict"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+# TLS ends at the operator's proxy, which also redirects and sets HSTS: this server speaks plain HTTP on loopback.
+SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"] + ([] if HTTPS else ["security.W012", "security.W016"])
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [state.CHECKOUT / "console" / "static"]
+STATIC_ROOT = VAR / "static"
+WHITENOISE_USE_FINDERS = True
+
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "blobs": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": VAR / "blobs",
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
+    "outputs": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": VAR / "outputs",
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
+}
+
+# Bodies: the doorman counts and refuses them per route; Django's own limit must not be the lower one.
+BODY_LIMIT_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 140 << 20
+SEND_STALL_S = 60
+LINGER_S = 5
+STOP_S = 6
+
+# Every timer of the product is divided by this in long tests; 1 in real life.
+TIMER_DIVISOR = float(os.environ.get("SANDGATE_TIMER_DIVISOR") or 1)
+
+
+# What `bin/up` found out about Docker and gVisor; None when it never ran on this state directory.
+ENGINE = state.engine(VAR)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "INFO"},
+    "loggers": {"django.request": {"level": "ERROR"}, "django.channels.server": {"level": "WARNING"}},
+}

@@ -1,0 +1,136 @@
+"""Keys: made once, shown once, kept as a hash. Who calls, and what they may do right now."""
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from . import audit, permissions
+from .errors import Invalid, PermissionDenied
+from .models import Agent, Key, Member, Permission
+
+AGENT_KEY_DAYS = 90
+MAX_DAYS = 365
+USE_IS_STALE_AFTER = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who holds the key of a request, with the permissions it has at this moment. Plain data, made per request."""
+
+    key_id: str
+    workspace_id: str
+    agent_id: str | None
+    member_id: str | None
+    permissions: frozenset[str]
+    use_is_stale: bool = False
+
+    @property
+    def is_agent(self) -> bool:
+        return self.agent_id is not None
+
+    @property
+    def actor(self) -> audit.Actor:
+        return audit.Actor("agent", self.agent_id) if self.agent_id else audit.Actor("key", self.key_id)
+
+    def need(self, permission: str) -> None:
+        if permission in self.permissions:
+            return
+        holder = f"agent {self.agent_id}" if self.agent_id else f"key {self.key_id}"
+        raise PermissionDenied(
+            f"This needs `{permission}`, and {holder} does not have it. A member with `members:manage` can give it.",
+            permission=permission,
+        )
+
+
+def _hash(secret: str) -> str:
+    # Secrets carry 256 random bits: a plain hash cannot be guessed backwards, and a look-up by it is constant-time enough.
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def authenticate(secret: str) -> Caller | None:
+    """None for a key that is unknown, revoked or over, or whose agent or member is gone."""
+    key = (
+        Key.objects.select_related("agent", "member__user")
+        .filter(secret_hash=_hash(secret), revoked_at=None, expires_at__gt=timezone.now())
+        .first()
+    )
+    if key is None or (key.agent and key.agent.archived_at) or (key.member and not key.member.is_current):
+        return None
+    return Caller(
+        key_id=key.pk,
+        workspace_id=key.workspace_id,
+        agent_id=key.agent_id,
+        member_id=key.member_id,
+        permissions=effective(key),
+        use_is_stale=key.last_used_at is None or timezone.now() - key.last_used_at > USE_IS_STALE_AFTER,
+    )
+
+
+def effective(key: Key) -> frozenset[str]:
+    """An agent's key does what the agent may; a member's key what was given to it and its member still has."""
+    if key.agent_id:
+        return frozenset(Permission.objects.filter(agent_id=key.agent_id).values_list("name", flat=True))
+    own = Permission.objects.filter(key=key).values_list("name", flat=True)
+    return frozenset(own) & frozenset(Permission.objects.filter(member_id=key.member_id).values_list("name", flat=True))
+
+
+def used(key_id: str) -> None:
+    Key.objects.filter(pk=key_id).update(last_used_at=timezone.now())
+
+
+@transaction.atomic
+def make_agent_key(agent: Agent, *, name: str, by: Member | None, days: int = AGENT_KEY_DAYS) -> tuple[Key, str]:
+    """The key and its secret, which is not kept. `by` is None only for the first start."""
+    return _make(Key(workspace=agent.workspace, agent=agent), name=name, by=by, days=days)
+
+
+@transaction.atomic
+def make_member_key(
+    member: Member, *, name: str, may: Iterable[str], by: Member | None, days: int = AGENT_KEY_DAYS
+) -> tuple[Key, str]:
+    """A workspace key: does what `may` names, as long as `member` has it too."""
+    wanted = frozenset(may)
+    if by is not None and by != member:
+        raise PermissionDenied("A workspace key acts for its member, so only that member can make it.")
+    if wanted >= permissions.NEVER_TOGETHER_ON_A_KEY:
+        raise Invalid("A key holds `sandboxes:run` or `approvals:review`, never both. Make two keys.", field="may")
+    for permission in sorted(wanted):
+        if not member.may(permission):
+            raise Invalid(f"{member} does not have `{permission}`, so a key of theirs cannot.", field="may")
+    key, secret = _make(Key(workspace=member.workspace, member=member), name=name, by=by, days=days, may=sorted(wanted))
+    for permission in sorted(wanted):
+        Permission.objects.create(workspace=key.workspace, key=key, name=permission, given_by=by)
+    return key, secret
+
+
+def _make(key: Key, *, name: str, by: Member | None, days: int, may: list[str] | None = None) -> tuple[Key, str]:
+    if not 1 <= days <= MAX_DAYS:
+        raise Invalid(f"A key lasts 1 to {MAX_DAYS} days, not {days}.", field="days")
+    if not (name := name.strip()):
+        raise Invalid("Give the key a name, so that people can tell keys apart.", field="name")
+    secret = f"sg_{'agent' if key.agent else 'key'}_{secrets.token_urlsafe(32)}"
+    key.name, key.created_by, key.secret_hash, key.hint = name[:60], by, _hash(secret), secret[:12]
+    key.expires_at = timezone.now() + timedelta(days=days)
+    key.save(force_insert=True)
+    actor = audit.Actor("member", by.pk) if by else audit.SYSTEM
+    audit.append(
+        workspace_id=key.workspace_id, actor=actor, event="key.made", subject_id=key.pk, name=key.name, days=days,
+        agent=key.agent_id or "", member=key.member_id or "", may=may or [],
+    )  # fmt: skip
+    return key, secret
+
+
+@transaction.atomic
+def revoke(key: Key, *, by: Member) -> bool:
+    """False when it was revoked before."""
+    if not Key.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        return False
+    audit.append(
+        workspace_id=key.workspace_id, actor=audit.Actor("member", by.pk), event="key.revoked", subject_id=key.pk
+    )
+    return True

@@ -1,0 +1,55 @@
+"""What sandboxes and their engine say no with. Doors map `code` to HTTP; nothing here knows HTTP."""
+
+from console.workspaces.errors import SandgateError
+
+
+class SandboxError(SandgateError):
+    """`code` is the stable word of the wire contract."""
+
+    code = "sandbox_error"
+
+
+class NoRuntime(SandboxError):
+    """No gVisor here: nothing runs, and never on a weaker runtime. `detail` carries the fix."""
+
+    code = "no_runtime"
+
+
+class NoCapacity(SandboxError):
+    code = "no_capacity"
+
+    def __init__(self, detail: str, *, retry_after: int = 10) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class BoxGone(SandboxError):
+    """The sandbox ended under the call. `reason` is an `ended_reason`."""
+
+    code = "sandbox_gone"
+
+    def __init__(self, detail: str, *, reason: str = "crashed") -> None:
+        super().__init__(detail, ended_reason=reason)
+        self.reason = reason
+
+
+class FileError(SandboxError):
+    """`code`: file_not_found, is_a_directory, not_a_file, permission_denied_in_sandbox, no_space, bad_path, not_utf8."""
+
+    def __init__(self, code: str, detail: str, *, path: str) -> None:
+        super().__init__(detail, path=path)
+        self.code = code
+
+
+class NotEnabled(SandboxError):
+    code = "sandbox_not_enabled"
+
+
+class NotAllowed(SandboxError):
+    """A setting forbids it: `field` names which, `limit` what would pass."""
+
+    code = "not_allowed_by_settings"
+
+
+class IllegalMove(Exception):
+    """A transition that the state table does not have. Always a fault of ours."""
