@@ -1,0 +1,270 @@
+/* The keeper of one command inside a sandbox.
+ *
+ * Owns: the process tree of that command. It is root and a child subreaper, so whatever the command forks, daemonises
+ * or moves into another session stays its descendant; the tree is killed in passes over /proc until none is left.
+ * Must never: run anything but what its child is told on fd 3, or leave the child any right of root.
+ *
+ * It is started ahead of need, with its child already forked and waiting, so that a command costs one exec.
+ *
+ * Inherited: 0, 1, 2  the command's stdin, stdout, stderr
+ *            3        the child's order (see "order" below); on failure the child answers stage and errno; closed by exec
+ *            4        the keeper's line: one byte in = signal for the tree; 8 bytes out = a report
+ * Static, no configuration, no allocation after start except the order itself.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ORDER_FD = 3, LINE_FD = 4, SCRIPT_FD = 9 };
+enum { ORDER_MAX = 4 << 20, WORDS_MAX = 1 << 16, TREE_MAX = 8192, PASS_MS = 10 };
+enum { STDIN_EMPTY = 1, HAS_SCRIPT = 2 };
+
+struct report { uint8_t kind; uint8_t pad[3]; int32_t value; };   /* 'E' exit status, 'Z' tree empty (value: killed) */
+
+/* order: u32 bytes that follow | u32 flags uid gid nproc nofile | u32 n, n bytes script | str cwd
+ *        | u32 n, n str env | u32 n, n str argv        (u32 in host order; str: u32 length with the NUL, bytes) */
+struct order { const char *at, *end; };
+
+static void fail(char stage, int error)
+{
+    unsigned char answer[5] = { (unsigned char)stage };
+    memcpy(answer + 1, &error, 4);
+    ssize_t ignored = write(ORDER_FD, answer, sizeof answer);
+    (void)ignored;
+    _exit(stage == 'x' && error == ENOENT ? 127 : 126);
+}
+
+static void read_all(int fd, void *into, size_t n)
+{
+    for (char *p = into; n;) {
+        ssize_t got = read(fd, p, n);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) _exit(0);                    /* the runner let this spare go */
+        p += got; n -= (size_t)got;
+    }
+}
+
+static uint32_t number(struct order *o)
+{
+    uint32_t value;
+    if (o->end - o->at < 4) fail('o', EINVAL);
+    memcpy(&value, o->at, 4);
+    o->at += 4;
+    return value;
+}
+
+static const char *bytes(struct order *o, uint32_t n)
+{
+    const char *start = o->at;
+    if ((uint64_t)(o->end - o->at) < n) fail('o', EINVAL);
+    o->at += n;
+    return start;
+}
+
+static char *word(struct order *o)
+{
+    uint32_t n = number(o);
+    const char *text = bytes(o, n);
+    if (n == 0 || text[n - 1] != 0) fail('o', EINVAL);
+    return (char *)text;
+}
+
+static char **words(struct order *o)
+{
+    uint32_t n = number(o);
+    if (n > WORDS_MAX) fail('o', E2BIG);
+    char **list = calloc(n + 1, sizeof *list);
+    if (!list) fail('o', ENOMEM);
+    for (uint32_t i = 0; i < n; i++) list[i] = word(o);
+    return list;
+}
+
+static void limit(int what, rlim_t value)
+{
+    struct rlimit r = { value, value };
+    if (setrlimit(what, &r)) fail('s', errno);
+}
+
+/* A long script cannot be an argument (128 KiB each), so the shell reads it from a file that has no name. */
+static void hold_script(const char *text, uint32_t n)
+{
+    int fd = (int)syscall(SYS_memfd_create, "script", 0);
+    if (fd < 0) fail('s', errno);
+    for (uint32_t done = 0; done < n;) {
+        ssize_t got = write(fd, text + done, n - done);
+        if (got <= 0) fail('s', errno);
+        done += (uint32_t)got;
+    }
+    if (lseek(fd, 0, SEEK_SET) || dup2(fd, SCRIPT_FD) < 0) fail('s', errno);
+    if (fd != SCRIPT_FD) close(fd);
+}
+
+/* Order matters: the bounding set needs CAP_SETPCAP, so it goes first; nothing can come back after the last line. */
+static void become(uid_t uid, gid_t gid)
+{
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct none[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
+    for (int cap = 0; cap < 64; cap++) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) fail('s', errno);
+    if (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)) fail('s', errno);
+    if (syscall(SYS_capset, &head, none)) fail('s', errno);
+    if (setresuid(0, 0, 0) == 0) fail('s', EPERM);
+}
+
+static void run_order(void)
+{
+    uint32_t size;
+    read_all(ORDER_FD, &size, sizeof size);
+    char *body = size > ORDER_MAX ? NULL : malloc(size);
+    if (!body) fail('o', E2BIG);
+    read_all(ORDER_FD, body, size);
+    struct order o = { body, body + size };
+    uint32_t flags = number(&o), uid = number(&o), gid = number(&o), nproc = number(&o), nofile = number(&o);
+    uint32_t script_size = number(&o);
+    const char *script = bytes(&o, script_size), *cwd = word(&o);
+    char **env = words(&o), **argv = words(&o);
+    if (!argv[0]) fail('o', EINVAL);
+
+    fcntl(ORDER_FD, F_SETFD, FD_CLOEXEC);
+    setsid();
+    umask(022);
+    if (flags & STDIN_EMPTY) {
+        int null = open("/dev/null", O_RDONLY);
+        if (null < 0 || dup2(null, 0) < 0) fail('s', errno);
+        if (null != 0) close(null);
+    }
+    if (flags & HAS_SCRIPT) hold_script(script, script_size);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_NOFILE, nofile);
+    limit(RLIMIT_NPROC, nproc);
+    become(uid, gid);
+    if (chdir(cwd)) fail('c', errno);
+    environ = env;
+    execvp(argv[0], argv);
+    int error = errno;
+    dprintf(2, "%s: %s\n", argv[0], error == ENOENT ? "command not found" : strerror(error));
+    fail('x', error);
+}
+
+static int parse_stat(const char *pid, int *ppid, char *state)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0) return -1;
+    text[n] = 0;
+    char *after = strrchr(text, ')');              /* a name may hold blanks and brackets */
+    return after && sscanf(after + 1, " %c %d", state, ppid) == 2 ? 0 : -1;
+}
+
+/* One pass: find every living descendant, signal each. Returns how many it found. */
+static int signal_tree(int sig)
+{
+    static struct { int pid, ppid; char state, mine; } all[TREE_MAX];
+    int n = 0, found = 0, grew = 1, self = getpid();
+    DIR *proc = opendir("/proc");
+    if (!proc) return 0;
+    for (struct dirent *e; n < TREE_MAX && (e = readdir(proc));) {
+        if (e->d_name[0] < '1' || e->d_name[0] > '9') continue;
+        all[n].pid = atoi(e->d_name);
+        all[n].mine = 0;
+        if (parse_stat(e->d_name, &all[n].ppid, &all[n].state) == 0) n++;
+    }
+    closedir(proc);
+    while (grew) {
+        grew = 0;
+        for (int i = 0; i < n; i++) {
+            if (all[i].mine) continue;
+            int mine = all[i].ppid == self;
+            for (int j = 0; !mine && j < n; j++) mine = all[j].mine && all[j].pid == all[i].ppid;
+            if (mine) all[i].mine = 1, grew = 1;
+        }
+    }
+    for (int i = 0; i < n; i++)
+        if (all[i].mine && all[i].state != 'Z' && kill(all[i].pid, sig) == 0) found++;
+    return found;
+}
+
+static void report(char kind, int value)
+{
+    struct report r = { (uint8_t)kind, { 0 }, value };
+    ssize_t ignored = write(LINE_FD, &r, sizeof r);
+    (void)ignored;
+}
+
+/* Reaps whatever ended; 0 when no descendant is left (a subreaper without children has no descendants). */
+static int reap(pid_t command)
+{
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid == command) report('E', WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+        if (pid == 0) return 1;
+        if (pid < 0 && errno != EINTR) return 0;
+    }
+}
+
+static void wake(int sig) { (void)sig; }
+
+static void keep(pid_t command, const sigset_t *waiting)
+{
+    int killing = 0, killed = 0;
+    while (reap(command)) {
+        struct timespec soon = { 0, PASS_MS * 1000000L };
+        struct pollfd line = { LINE_FD, POLLIN, 0 };
+        if (killing) killed += signal_tree(SIGKILL);
+        if (ppoll(&line, 1, killing ? &soon : NULL, waiting) <= 0) continue;
+        unsigned char sig;
+        if (read(LINE_FD, &sig, 1) != 1 || sig == SIGKILL) {  /* a runner that is gone counts as kill */
+            if (!killing) killed += signal_tree(SIGKILL);
+            killing = 1;
+            if (line.revents & POLLHUP) usleep(PASS_MS * 1000);
+        } else {
+            signal_tree(sig);
+        }
+    }
+    report('Z', killed);
+}
+
+int main(void)
+{
+    sigset_t child, old;
+    for (int sig = 1; sig < 65; sig++) signal(sig, SIG_DFL);
+    sigemptyset(&old);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) return 125;
+    pid_t command = fork();
+    if (command < 0) return 125;
+    if (command == 0) {
+        close(LINE_FD);
+        run_order();
+    }
+    for (int fd = 0; fd <= ORDER_FD; fd++) close(fd);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    struct sigaction sa = { .sa_handler = wake };
+    sigaction(SIGCHLD, &sa, NULL);
+    sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+    sigprocmask(SIG_BLOCK, &child, &old);          /* SIGCHLD is only taken inside ppoll: none is missed */
+    keep(command, &old);
+    return 0;
+}
