@@ -1,1 +1,1 @@
-"""What `bin/up` and `bin/test` share: from a bare Debian to a running engine. Nothing here is imported by the product."""
+"""What `bin/up` and `bin/test` share: from a bare Debian to a running engine. No part of the product."""

@@ -1,4 +1,4 @@
-"""Which Docker daemon is used, and the life of our own: start, find again, stop. A daemon of the user's is only asked."""
+"""Which Docker daemon is used, and the life of our own: start, find again, stop. The user's is only asked."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from lib.say import Stop, say
 
 DEFAULT_SOCKET = Path("/var/run/docker.sock")
 START_S, STOP_S = 60, 30
+LOG_LIMIT_BYTES = 16 << 20
 
 
 def theirs() -> str | None:
@@ -43,7 +44,7 @@ def answers(address: str) -> bool:
 
 
 class OwnDaemon:
-    """dockerd with everything of its own: data, sockets, configuration. It outlives us on purpose (see live-restore)."""
+    """dockerd with data, sockets and configuration of its own. It outlives a `kill -9` of ours on purpose."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -57,6 +58,10 @@ class OwnDaemon:
 
     def start(self, runtimes: Mapping[str, Any]) -> None:
         """Reuses the one left by a `kill -9`; sandboxes in it are still running and must be found again."""
+        if os.geteuid() != 0:
+            raise Stop(
+                "a Docker daemon of our own needs root. Run as root, or name one that has gVisor in DOCKER_HOST."
+            )
         self.place.run.mkdir(mode=0o700, exist_ok=True)
         changed = self._configure(runtimes)
         started = None
@@ -94,7 +99,7 @@ class OwnDaemon:
         # (As flags: releases differ in what the configuration file calls them.)
         name = f"sandgate-{self.place.instance}"
         spaces = [f"--containerd-namespace={name}", f"--containerd-plugins-namespace={name}-plugins"]
-        with self.log.open("ab") as log:
+        with self.log.open("wb" if too_long(self.log) else "ab") as log:
             env = {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"}
             return subprocess.Popen(
                 ["dockerd", "--config-file", str(self.config_file), *spaces],
@@ -122,20 +127,41 @@ class OwnDaemon:
             return None
         return pid if str(self.config_file).encode() in command.split(b"\0") else None
 
+    def running(self) -> list[str]:
+        if self.pid() is None or not answers(self.address):
+            return []
+        client = docker.DockerClient(base_url=self.address, timeout=30)
+        names = [container.name for container in client.containers.list()]
+        client.close()
+        return names
+
     def stop(self) -> None:
         """Ends what still runs in it first: with live-restore, sandboxes would outlive the daemon."""
         pid = self.pid()
         if pid is None:
             return
-        client = docker.DockerClient(base_url=self.address, timeout=30)
-        for container in client.containers.list():
-            say(f"ending {container.name}, still running")
-            container.kill()
-        client.close()
+        self._end_containers()
         os.kill(pid, signal.SIGTERM)
         end = time.monotonic() + STOP_S
         while self.pid() is not None and time.monotonic() < end:
             time.sleep(0.1)
+        if self.pid() is not None:
+            say(f"our Docker daemon (process {pid}) did not stop within {STOP_S} s; see {self.log}")
+
+    def _end_containers(self) -> None:
+        client = docker.DockerClient(base_url=self.address, timeout=30)
+        try:
+            for container in client.containers.list():
+                say(f"ending {container.name}, still running")
+                container.kill()
+        except (docker.errors.APIError, OSError) as problem:
+            say(f"not all sandboxes could be ended: {problem}")
+        finally:
+            client.close()
+
+
+def too_long(log: Path) -> bool:
+    return log.exists() and log.stat().st_size > LOG_LIMIT_BYTES
 
 
 def keep_distribution_daemon_down() -> None:

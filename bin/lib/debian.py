@@ -1,4 +1,4 @@
-"""The distribution: installs missing packages (saying so first) and finds its mirror. Never touches the system's sources."""
+"""The distribution: installs missing packages (saying so first), finds its mirror, leaves its sources alone."""
 
 import os
 import re

@@ -1,7 +1,7 @@
 """Puts the parts together into a working engine and writes `engine.json`, which the product reads."""
 
 import json
-from dataclasses import dataclass
+import os
 from typing import Any
 
 import docker
@@ -12,25 +12,26 @@ from lib.place import Place
 from lib.say import Stop
 
 
-@dataclass
-class Engine:
-    facts: dict[str, Any]
-    own: OwnDaemon | None  # None: the daemon is the user's, and we never stop it
+def own(place: Place, *, own_docker: bool) -> OwnDaemon | None:
+    """Ours, or None: a daemon of the user's answers. What was chosen once stays, unless DOCKER_HOST says otherwise."""
+    daemon = OwnDaemon(place)
+    if own_docker or (daemon.chosen_before() and not os.environ.get("DOCKER_HOST")):
+        return daemon
+    return None if theirs() else daemon
 
 
-def ready(place: Place, *, own_docker: bool) -> Engine:
-    own = OwnDaemon(place)
-    address = None if own_docker or own.chosen_before() else theirs()
-    return with_theirs(place, address) if address else with_own(place, own)
+def ready(place: Place, daemon: OwnDaemon | None) -> dict[str, Any]:
+    """Starts and finds all parts, and returns what is in `engine.json` then."""
+    return with_own(place, daemon) if daemon else with_theirs(place, theirs() or "")
 
 
-def with_own(place: Place, own: OwnDaemon) -> Engine:
+def with_own(place: Place, own: OwnDaemon) -> dict[str, Any]:
     found = runsc.get(place)
     runtimes = registration.candidates(found)
     own.start(runtimes)
     client = docker.DockerClient(base_url=own.address, timeout=120)
     wanted = image.ensure(client, place.cache)
-    runtime = registration.first_working(client, wanted, remembered_first(place, list(runtimes)))
+    runtime = registration.first_working(client, wanted, runtimes)
     client.close()
     facts = {
         "docker_host": own.address,
@@ -39,27 +40,19 @@ def with_own(place: Place, own: OwnDaemon) -> Engine:
         "own_docker": True,
         "runsc": {"path": str(found.path), "version": found.version},
     }
-    return write(place, facts, own)
+    return write(place, facts)
 
 
-def with_theirs(place: Place, address: str) -> Engine:
+def with_theirs(place: Place, address: str) -> dict[str, Any]:
     client = docker.DockerClient(base_url=address, timeout=120)
     names = [name for name in client.info()["Runtimes"] if "runsc" in name or "gvisor" in name]
     if not names:
         raise Stop(lacks_runsc(place, address))
     wanted = image.ensure(client, place.cache)
-    runtime = registration.first_working(client, wanted, remembered_first(place, names))
+    runtime = registration.first_working(client, wanted, names)
     client.close()
     facts = {"docker_host": address, "runtime": runtime, "image": wanted, "own_docker": False, "runsc": {}}
-    return write(place, facts, None)
-
-
-def remembered_first(place: Place, names: list[str]) -> list[str]:
-    try:
-        last = json.loads(place.engine_json.read_text())["runtime"]
-    except (OSError, ValueError, KeyError):
-        return names
-    return sorted(names, key=lambda name: name != last)
+    return write(place, facts)
 
 
 def lacks_runsc(place: Place, address: str) -> str:
@@ -73,9 +66,9 @@ def lacks_runsc(place: Place, address: str) -> str:
     )
 
 
-def write(place: Place, facts: dict[str, Any], own: OwnDaemon | None) -> Engine:
+def write(place: Place, facts: dict[str, Any]) -> dict[str, Any]:
     facts["keeper"] = str(keeper.ensure(place)) if keeper.SOURCE.exists() else None
     part = place.engine_json.with_suffix(".new")
     part.write_text(json.dumps(facts, indent=2) + "\n")
     part.rename(place.engine_json)
-    return Engine(facts, own)
+    return facts

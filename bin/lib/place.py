@@ -35,6 +35,7 @@ def place(default_var: str = "var") -> Place:
     var = Path(os.environ.get("SANDGATE_VAR") or CHECKOUT / default_var).resolve()
     var.mkdir(parents=True, exist_ok=True)
     var.chmod(0o700)
-    cache = Path(os.environ.get("SANDGATE_CACHE") or "/var/cache/sandgate").resolve()
+    usual = Path("/var/cache/sandgate") if os.geteuid() == 0 else Path.home() / ".cache/sandgate"
+    cache = Path(os.environ.get("SANDGATE_CACHE") or usual).resolve()
     cache.mkdir(parents=True, exist_ok=True)
     return Place(var=var, cache=cache)

@@ -1,4 +1,4 @@
-"""How `runsc` must be registered on this kernel, found out by starting a sandbox, since versions lie. runc is no fallback."""
+"""How `runsc` must be registered on this kernel, found out by starting a sandbox. Never falls back to runc."""
 
 from collections.abc import Iterable
 from typing import Any

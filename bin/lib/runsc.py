@@ -89,7 +89,7 @@ def download(cache: Path) -> Path:
         "APT::Sandbox::User": "root",
     }
     command = ["apt-get", *(f"-o{key}={value}" for key, value in options.items())]
-    fix = "Install a runsc of 2024-07-29 or newer into /usr/local/bin (gvisor.dev/docs/user_guide/install) and try again."
+    fix = "Install a runsc of 2024-07-29 or newer into /usr/local/bin (see gvisor.dev) and try again."
     run([*command, "update"], fix=fix)
     run([*command, "download", "runsc"], cwd=str(cache), fix=fix)
     debs = sorted(cache.glob("runsc_*.deb"))

@@ -12,9 +12,7 @@ def say(text: str) -> None:
     print(f"sandgate: {text}", flush=True)
 
 
-def run(
-    command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None, fix: str = ""
-) -> None:
+def run(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None, fix: str = "") -> None:
     """Runs quietly; a failure shows the last lines of what was printed, then the fix."""
     done = subprocess.run(
         command, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -1,0 +1,121 @@
+"""`bin/test`: makes everything ready, runs every check and test in parts, says what failed, ends what it started."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from lib import child, debian, lock, venv
+from lib.place import CHECKOUT, Place, place
+from lib.say import Stop, say
+from lib.up import interrupt
+
+ABOUT = """Runs every check and test, or one part with arguments for pytest: bin/test gvisor -k timeout
+A skipped test is a failure: what cannot run here is not tested here."""
+NEEDS_ENGINE = {"gvisor", "browser", "bench"}
+BIN = CHECKOUT / ".venv/bin"
+CHECKS = {
+    "ruff": [BIN / "ruff", "check", "."],
+    "format": [BIN / "ruff", "format", "--check", "."],
+    "mypy": [BIN / "mypy"],
+    "imports": [BIN / "lint-imports"],
+    "migrations": [BIN / "python", "manage.py", "makemigrations", "--check", "--dry-run"],
+    "deploy": [BIN / "python", "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+}
+NOT_UNIT = ("gvisor", "browser", "bench")
+TESTS = {
+    "unit": ["tests", *(f"--ignore=tests/{part}" for part in NOT_UNIT)],
+    "gvisor": ["tests/gvisor"],
+    "browser": ["tests/browser"],
+    "bench": ["tests/bench", "-s"],
+}
+PARTS = ("lint", "unit", "gvisor", "browser")  # what runs when nothing is named; bench measures, it does not judge
+
+
+def main(arguments: Sequence[str]) -> int:
+    options, more = parse(arguments)
+    signal.signal(signal.SIGTERM, interrupt)
+    parts = [options.part] if options.part else list(PARTS)
+    try:
+        venv.enter("requirements.txt", "requirements-test.txt")
+        return run_all(place("var/test"), parts, more, own_docker=options.own_docker)
+    except Stop as stop:
+        print(f"sandgate: {stop}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
+
+
+def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="bin/test", description=ABOUT, formatter_class=form)
+    parser.add_argument("part", nargs="?", choices=["lint", *TESTS], help="only this part, with pytest's arguments")
+    parser.add_argument("--own-docker", action="store_true", help="a Docker daemon of our own beside yours")
+    return parser.parse_known_args(arguments)
+
+
+def run_all(here: Place, parts: list[str], more: list[str], *, own_docker: bool) -> int:
+    from lib import engine  # needs .venv
+
+    env = {**os.environ, "SANDGATE_VAR": str(here.var)}
+    held = lock.take(here)
+    own = engine.own(here, own_docker=own_docker) if NEEDS_ENGINE & set(parts) else None
+    try:
+        if "browser" in parts:
+            debian.need("chromium", "chromium fonts-liberation", why="browser tests")
+        if NEEDS_ENGINE & set(parts):
+            engine.ready(here, own)
+        failed = [name for part in parts for name in run_part(here, part, more, env)]
+    finally:
+        if own:
+            own.stop()
+        held.close()
+    say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(parts)}")
+    return 1 if failed else 0
+
+
+def run_part(here: Place, part: str, more: list[str], env: Mapping[str, str]) -> list[str]:
+    """Names of what failed. One failure does not keep the rest from running."""
+    if part != "lint":
+        return [] if timed(part, lambda: run_tests(here, part, more, env)) else [part]
+    return [name for name, command in CHECKS.items() if not timed(name, lambda c=command: run_check(c, env))]
+
+
+def timed(name: str, judge: Callable[[], bool]) -> bool:
+    say(f"{name} …")
+    began = time.monotonic()
+    good = judge()
+    say(f"{name}: {'passed' if good else 'FAILED'} in {time.monotonic() - began:.1f} s")
+    return good
+
+
+def run_check(command: Sequence[str | Path], env: Mapping[str, str]) -> bool:
+    return succeeds([str(word) for word in command], env)
+
+
+def run_tests(here: Place, part: str, more: list[str], env: Mapping[str, str]) -> bool:
+    """Each part is a process of its own: what one leaves in a process (Playwright's loop) breaks another."""
+    report = here.var / "reports" / f"{part}.xml"
+    report.unlink(missing_ok=True)
+    command = [str(BIN / "python"), "-m", "pytest", *TESTS[part], f"--junitxml={report}", *more]
+    return succeeds(command, env) and none_skipped(report)
+
+
+def succeeds(command: Sequence[str], env: Mapping[str, str]) -> bool:
+    code, told = child.run(command, env)
+    if told:
+        raise KeyboardInterrupt  # a person stopped this part: the others must not start
+    return code == 0
+
+
+def none_skipped(report: Path) -> bool:
+    cases = ElementTree.parse(report).iter("testcase")
+    skipped = [f"{case.get('classname')}.{case.get('name')}" for case in cases if case.find("skipped") is not None]
+    for name in skipped:
+        say(f"skipped: {name}")
+    return not skipped

@@ -1,0 +1,91 @@
+"""`bin/up`: makes everything ready, serves the console until told to stop, ends what it started."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from lib import child, lock, venv
+from lib.place import CHECKOUT, Place, place
+from lib.say import Stop, say
+
+if TYPE_CHECKING:
+    from lib.daemon import OwnDaemon
+
+ABOUT = """Makes everything ready and serves the console until Ctrl-C: virtual environment, Docker, gVisor,
+sandbox image, database. What is there already is used; the first start takes minutes, the next seconds."""
+SETTINGS = """environment:
+  SANDGATE_PORT   port (8000)              SANDGATE_VAR    state directory (var/ in the checkout)
+  SANDGATE_HOST   address (127.0.0.1)      SANDGATE_CACHE  downloads and images (/var/cache/sandgate)
+  DOCKER_HOST     a Docker daemon of yours, which must have a gVisor runtime
+  SANDGATE_DEBIAN_MIRROR   Debian archive to fetch from (this machine's own)
+  SANDGATE_KEY_DECISIONS=1   at the first start: let a key decide too, for scripts and trials"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = parse(arguments)
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        here = place()
+        if options.forget_first_run:
+            return forget_first_run(here)
+        venv.enter("requirements.txt")
+        return serve(here, own_docker=options.own_docker)
+    except Stop as stop:
+        print(f"sandgate: {stop}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        say("stopped before it was ready")
+        return 130
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="bin/up", description=ABOUT, epilog=SETTINGS, formatter_class=form)
+    parser.add_argument("--own-docker", action="store_true", help="start a Docker daemon of our own beside yours")
+    parser.add_argument("--forget-first-run", action="store_true", help="delete first-run.json and its secrets")
+    return parser.parse_args(arguments)
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def forget_first_run(here: Place) -> int:
+    path = here.var / "first-run.json"
+    if not path.exists():
+        say(f"{path} is not there")
+        return 0
+    path.unlink()
+    say(f"{path} is deleted; the password and the keys in it stay valid until changed or revoked")
+    return 0
+
+
+def serve(here: Place, *, own_docker: bool) -> int:
+    from lib import engine  # needs .venv
+
+    held = lock.take(here)
+    own = engine.own(here, own_docker=own_docker)
+    orderly = False
+    try:
+        engine.ready(here, own)
+        env = {**os.environ, "SANDGATE_VAR": str(here.var)}
+        code, _ = child.run([str(venv.PYTHON), str(CHECKOUT / "manage.py"), "up"], env)
+        orderly = code == 0
+        return code if code >= 0 else 128 - code
+    finally:
+        if own:
+            leave(own, orderly=orderly)
+        held.close()
+
+
+def leave(own: "OwnDaemon", *, orderly: bool) -> None:
+    """After a crash of the console its sandboxes stay, so that the next start finds them; else nothing is left."""
+    running = own.running()
+    if orderly or not running:
+        own.stop()
+    else:
+        say(f"the console did not stop in order; {len(running)} sandbox(es) go on and the next bin/up finds them")
