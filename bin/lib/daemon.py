@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 import docker
 
-from lib import debian
+from lib import debian, leftovers
 from lib.place import Place
 from lib.say import Stop, say
 
@@ -137,11 +138,15 @@ class OwnDaemon:
 
     def stop(self) -> None:
         """Ends what still runs in it first: with live-restore, sandboxes would outlive the daemon."""
-        pid = self.pid()
-        if pid is None:
-            return
-        self._end_containers()
-        os.kill(pid, signal.SIGTERM)
+        if pid := self.pid():
+            self._end_containers()
+            os.kill(pid, signal.SIGTERM)
+            self._wait_until_gone(pid)
+        leftovers.end(str(self.place.run / "exec"))
+        if self.pid() is None and str(self.place.run) not in Path("/proc/mounts").read_text():
+            shutil.rmtree(self.place.run, ignore_errors=True)
+
+    def _wait_until_gone(self, pid: int) -> None:
         end = time.monotonic() + STOP_S
         while self.pid() is not None and time.monotonic() < end:
             time.sleep(0.1)

@@ -2,6 +2,8 @@
 
 import json
 import os
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -29,30 +31,50 @@ def with_own(place: Place, own: OwnDaemon) -> dict[str, Any]:
     found = runsc.get(place)
     runtimes = registration.candidates(found)
     own.start(runtimes)
-    client = docker.DockerClient(base_url=own.address, timeout=120)
-    wanted = image.ensure(client, place.cache)
-    runtime = registration.first_working(client, wanted, runtimes)
-    client.close()
-    facts = {
-        "docker_host": own.address,
-        "runtime": runtime,
-        "image": wanted,
-        "own_docker": True,
-        "runsc": {"path": str(found.path), "version": found.version},
-    }
-    return write(place, facts)
+    return proven(place, own.address, list(runtimes), own_docker=True, paths={name: found.path for name in runtimes})
 
 
 def with_theirs(place: Place, address: str) -> dict[str, Any]:
-    client = docker.DockerClient(base_url=address, timeout=120)
-    names = [name for name in client.info()["Runtimes"] if "runsc" in name or "gvisor" in name]
-    if not names:
+    with closing(docker.DockerClient(base_url=address, timeout=60)) as client:
+        all_runtimes = client.info()["Runtimes"]
+    paths = {
+        name: Path(its.get("path", "")) for name, its in all_runtimes.items() if "runsc" in name or "gvisor" in name
+    }
+    if not paths:
         raise Stop(lacks_runsc(place, address))
-    wanted = image.ensure(client, place.cache)
-    runtime = registration.first_working(client, wanted, names)
-    client.close()
-    facts = {"docker_host": address, "runtime": runtime, "image": wanted, "own_docker": False, "runsc": {}}
-    return write(place, facts)
+    return proven(place, address, list(paths), own_docker=False, paths=paths)
+
+
+def proven(
+    place: Place, address: str, runtimes: list[str], *, own_docker: bool, paths: dict[str, Path]
+) -> dict[str, Any]:
+    """What is written down has started a sandbox just now."""
+    with closing(docker.DockerClient(base_url=address, timeout=120)) as client:
+        wanted = image.ensure(client, place.cache)
+        runtime = registration.first_working(client, wanted, remembered_first(place, runtimes))
+    facts = {
+        "docker_host": address,
+        "runtime": runtime,
+        "image": wanted,
+        "own_docker": own_docker,
+        "runsc": {"path": str(paths[runtime]), "version": runsc.version(paths[runtime])},
+        "kernel": os.uname().release,
+        "keeper": str(keeper.ensure(place)),
+    }
+    part = place.engine_json.with_suffix(".new")
+    part.write_text(json.dumps(facts, indent=2) + "\n")
+    part.rename(place.engine_json)
+    return facts
+
+
+def remembered_first(place: Place, runtimes: list[str]) -> list[str]:
+    """What worked before on this kernel is tried first: each failing try costs half a second."""
+    try:
+        last = json.loads(place.engine_json.read_text())
+        worked = last["runtime"] if last["kernel"] == os.uname().release else None
+    except (OSError, ValueError, KeyError):
+        worked = None
+    return sorted(runtimes, key=lambda runtime: runtime != worked)
 
 
 def lacks_runsc(place: Place, address: str) -> str:
@@ -64,11 +86,3 @@ def lacks_runsc(place: Place, address: str) -> str:
         f"or let Sandgate start a daemon of its own beside it:\n"
         f"    bin/up --own-docker"
     )
-
-
-def write(place: Place, facts: dict[str, Any]) -> dict[str, Any]:
-    facts["keeper"] = str(keeper.ensure(place)) if keeper.SOURCE.exists() else None
-    part = place.engine_json.with_suffix(".new")
-    part.write_text(json.dumps(facts, indent=2) + "\n")
-    part.rename(place.engine_json)
-    return facts

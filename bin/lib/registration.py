@@ -5,6 +5,7 @@ from typing import Any
 
 import docker
 
+from lib import leftovers
 from lib.runsc import Runsc
 from lib.say import Stop
 
@@ -45,3 +46,4 @@ def trial(client: docker.DockerClient, image: str, runtime: str) -> str | None:
     finally:
         if container is not None:
             container.remove(force=True)
+            leftovers.end(container.id)  # a start that fails half-way leaves a sandbox which Docker no longer knows

@@ -40,7 +40,10 @@ def get(place: Place) -> Runsc:
 
 
 def version(path: Path) -> str:
-    done = subprocess.run([path, "--version"], capture_output=True, text=True)
+    try:
+        done = subprocess.run([path, "--version"], capture_output=True, text=True)
+    except OSError:
+        return "unknown"  # a daemon elsewhere, or one that knows the program by another way
     found = re.search(r"version (\S+)", done.stdout)
     return found[1] if found else "unknown"
 

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,7 +19,7 @@ ABOUT = """Runs every check and test, or one part with arguments for pytest: bin
 A skipped test is a failure: what cannot run here is not tested here."""
 NEEDS_ENGINE = {"gvisor", "browser", "bench"}
 BIN = CHECKOUT / ".venv/bin"
-CHECKS = {
+CHECKS: dict[str, list[str | Path]] = {
     "ruff": [BIN / "ruff", "check", "."],
     "format": [BIN / "ruff", "format", "--check", "."],
     "mypy": [BIN / "mypy"],
@@ -82,8 +83,8 @@ def run_all(here: Place, parts: list[str], more: list[str], *, own_docker: bool)
 def run_part(here: Place, part: str, more: list[str], env: Mapping[str, str]) -> list[str]:
     """Names of what failed. One failure does not keep the rest from running."""
     if part != "lint":
-        return [] if timed(part, lambda: run_tests(here, part, more, env)) else [part]
-    return [name for name, command in CHECKS.items() if not timed(name, lambda c=command: run_check(c, env))]
+        return [] if timed(part, partial(run_tests, here, part, more, env)) else [part]
+    return [name for name, command in CHECKS.items() if not timed(name, partial(succeeds, command, env))]
 
 
 def timed(name: str, judge: Callable[[], bool]) -> bool:
@@ -94,20 +95,16 @@ def timed(name: str, judge: Callable[[], bool]) -> bool:
     return good
 
 
-def run_check(command: Sequence[str | Path], env: Mapping[str, str]) -> bool:
-    return succeeds([str(word) for word in command], env)
-
-
 def run_tests(here: Place, part: str, more: list[str], env: Mapping[str, str]) -> bool:
     """Each part is a process of its own: what one leaves in a process (Playwright's loop) breaks another."""
     report = here.var / "reports" / f"{part}.xml"
     report.unlink(missing_ok=True)
-    command = [str(BIN / "python"), "-m", "pytest", *TESTS[part], f"--junitxml={report}", *more]
+    command: list[str | Path] = [BIN / "python", "-m", "pytest", *TESTS[part], f"--junitxml={report}", *more]
     return succeeds(command, env) and none_skipped(report)
 
 
-def succeeds(command: Sequence[str], env: Mapping[str, str]) -> bool:
-    code, told = child.run(command, env)
+def succeeds(command: Sequence[str | Path], env: Mapping[str, str]) -> bool:
+    code, told = child.run([str(word) for word in command], env)
     if told:
         raise KeyboardInterrupt  # a person stopped this part: the others must not start
     return code == 0
