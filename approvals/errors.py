@@ -21,6 +21,15 @@ class IdempotencyMismatch(Conflict):
     code = "idempotency_mismatch"
 
 
+class NotEnabled(SandgateError):
+    code = "sandbox_not_enabled"
+
+    def __init__(self, agent: str) -> None:
+        super().__init__(
+            f"The sandbox is switched off for agent {agent}. A member with `agents:manage` can switch it on in Agent Tools."
+        )
+
+
 class TooMany(SandgateError):
     """A limit was reached; `retry_after` says in how many seconds to ask again."""
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -22,7 +21,7 @@ from console.workspaces.models import Agent, Member
 
 from . import policy, states
 from .digest import digest
-from .errors import IdempotencyMismatch, NoReviewer, PassSpent, TooMany
+from .errors import IdempotencyMismatch, NoReviewer, NotEnabled, PassSpent, TooMany
 from .models import Action, Execution
 
 PENDING_FOR = timedelta(hours=24)
@@ -102,6 +101,8 @@ def submit(proposal: Proposal) -> Wait | Pass:
     if known := _same_call(proposal, key):
         return Wait(known.pk)
     agent = Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
+    if agent is not None and not agent.sandbox_enabled:
+        raise NotEnabled(agent.name)
     verdict = policy.judge(kind=proposal.kind, gated=agent is not None, mode=_mode(agent, proposal.kind))
     if verdict.effect == "allow":
         return _start_at_once(proposal, key, verdict)
@@ -256,10 +257,10 @@ def finish(
 ) -> bool:
     """running → succeeded, failed or unknown, once."""
     action = Action.objects.get(pk=action_id)
-    return states.advance(
-        action, old="running", new=status, actor=audit.SYSTEM, result=result, error=error,
-        end_reason=str(error["detail"]) if error else F("end_reason"),
-    )  # fmt: skip
+    fields: dict[str, Any] = {"result": result, "error": error}
+    if error:
+        fields["end_reason"] = str(error["detail"])
+    return states.advance(action, old="running", new=status, actor=audit.SYSTEM, **fields)
 
 
 @transaction.atomic
@@ -295,7 +296,3 @@ def _expire(action: Action, old: str, due: Q, why: str) -> bool:
 def delivered(action_id: str) -> None:
     """Its agent has been given the outcome: the same call proposes anew from here on."""
     Action.objects.filter(pk=action_id, delivered_at=None).exclude(ended_at=None).update(delivered_at=timezone.now())
-
-
-def timers() -> float:
-    return float(settings.TIMER_DIVISOR)

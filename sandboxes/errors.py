@@ -41,10 +41,6 @@ class FileError(SandboxError):
         self.code = code
 
 
-class NotEnabled(SandboxError):
-    code = "sandbox_not_enabled"
-
-
 class NotAllowed(SandboxError):
     """A setting forbids it: `field` names which, `limit` what would pass."""
 

@@ -39,7 +39,9 @@ def advance(sandbox: Sandbox, *, old: str, new: str, actor: audit.Actor, **field
         fields.setdefault("ended_at", timezone.now())
     if not type(sandbox).objects.filter(pk=sandbox.pk, status=old).update(status=new, **fields):
         return False
-    announce(sandbox, status=new, actor=actor, **({"reason": fields["ended_reason"]} if "ended_reason" in fields else {}))
+    announce(
+        sandbox, status=new, actor=actor, **({"reason": fields["ended_reason"]} if "ended_reason" in fields else {})
+    )
     return True
 
 

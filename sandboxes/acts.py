@@ -1,0 +1,222 @@
+"""What doors may do with sandboxes: the same functions behind REST, pages and tools. Awaited from a request's loop.
+
+`propose` is the only caller of the gate. A request proposes and waits; it owns no execution, so a client that leaves
+takes nothing with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from approvals import decisions, gate, payloads
+from approvals.draw import survey
+from approvals.models import Action
+from console.workspaces import bus, db
+from console.workspaces.errors import NotFound
+from console.workspaces.keys import Caller
+from console.workspaces.models import Agent
+
+from . import host, lifecycle, outputs
+from .lifecycle import NewSandbox
+from .models import Command, Sandbox
+from .toolsets import named
+
+__all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "propose"]
+
+SURVEY_BYTES = 4 << 20
+NOT_PLAIN = re.compile(rb"[^\n\t\x20-\x7e]")
+
+
+@dataclass(frozen=True)
+class Proposed:
+    action_id: str
+    joined: bool = False
+
+
+@dataclass(frozen=True)
+class CommandOutput:
+    """Up to 10 MiB of each stream; when `truncated`, the first and the last 5 MiB."""
+
+    command_id: str
+    stdout: bytes
+    stderr: bytes
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    path: str
+    size: int
+    sha256: str
+
+
+async def create_sandbox(caller: Caller, new: NewSandbox) -> Sandbox:
+    """Running when this returns. Raises NoRuntime, NoCapacity, NotAllowed, NotEnabled, PermissionDenied or TooMany."""
+    await db.read(lifecycle.check_enabled, caller)
+    hub = host.hub()
+    return await hub.ask(hub.boxes.create(caller, new))
+
+
+async def delete_sandbox(caller: Caller, sandbox_id: str) -> None:
+    await db.read(lifecycle.check_enabled, caller)
+    sandbox = await db.read(lifecycle.find, caller, sandbox_id)
+    hub = host.hub()
+    if not await hub.ask(hub.boxes.end(sandbox, "deleted", actor=caller.actor, deleted=True)):
+        raise NotFound("sandbox", sandbox_id)
+
+
+async def propose(
+    caller: Caller,
+    sandbox_id: str,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    reason: str = "",
+    conversation: str = "",
+    parent_action: str = "",
+    idempotency_key: str | None = None,
+) -> Proposed:
+    """Recorded, and running or waiting for a person. Raises what the tool's `validate` and the gate raise."""
+    proposal = await _proposal(
+        caller, sandbox_id, tool, arguments,
+        reason=reason, conversation=conversation, parent_action=parent_action, idempotency_key=idempotency_key,
+    )  # fmt: skip
+    hub = host.hub()
+    answer = await hub.ask(hub.dispatcher.submit(proposal))
+    return Proposed(answer.action_id, isinstance(answer, gate.Wait) and answer.joined)
+
+
+async def _proposal(
+    caller: Caller, sandbox_id: str, tool: str, arguments: Mapping[str, Any], **more: Any
+) -> gate.Proposal:
+    module = named(tool)
+    sandbox = await db.read(lifecycle.find_live, caller, sandbox_id)
+    agent = await db.read(Agent.objects.get, pk=caller.agent_id) if caller.agent_id else None
+    checked = await asyncio.to_thread(module.validate, arguments, agent)
+    return gate.Proposal(
+        caller=caller,
+        sandbox_id=sandbox.pk,
+        tool=tool,
+        tool_version=module.VERSION,
+        kind=module.KIND,
+        arguments=checked,
+        profile={
+            "image": sandbox.image_id,
+            "network": sandbox.network,
+            "user": "agent",
+            "settings_version": agent.settings_version if agent else 0,
+        },
+        bases=await _bases(sandbox.pk, checked) if agent and module.KIND == "write" else {},
+        flags=await asyncio.to_thread(_flags, checked),
+        **{**more, "conversation": more["conversation"] or sandbox.conversation},
+    )
+
+
+async def _bases(sandbox_id: str, arguments: Mapping[str, Any]) -> dict[str, str | None]:
+    """What the write would replace, bound by hash; kept as a payload, so that a reviewer sees the difference."""
+    hub = host.hub()
+    file = await hub.ask(hub.boxes.box(sandbox_id).look(arguments["path"]))
+    if file is not None and file.content is not None:
+        await asyncio.to_thread(payloads.keep, file.content)
+    return {arguments["path"]: file.sha256 if file else None}
+
+
+def _flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a reviewer should look at twice. Flags explain a card; they never lower a verdict."""
+    found: set[str] = set()
+    for value in arguments.values():
+        if isinstance(value, str) or (isinstance(value, dict) and "sha256" in value):
+            found |= _flags_of(payloads.content(value))
+    return tuple(sorted(found))
+
+
+def _flags_of(content: bytes) -> set[str]:
+    if not NOT_PLAIN.search(content):
+        return set()
+    if len(content) > SURVEY_BYTES:
+        return {"large"}
+    try:
+        seen = survey(content.decode())
+    except UnicodeDecodeError:
+        return {"binary"}
+    return {flag for flag, there in (("hidden_characters", seen.hidden), ("lookalikes", seen.lookalikes)) if there}
+
+
+async def read_file(caller: Caller, sandbox_id: str, path: str) -> tuple[bytes, FileInfo]:
+    """Through the gate, as tool `read`: recorded, and let through. Raises FileError."""
+    proposal = await _proposal(caller, sandbox_id, "read", {"path": path}, conversation="")
+    hub = host.hub()
+    _, content, found = await hub.ask(hub.dispatcher.read(proposal))
+    return content, FileInfo(found["path"], found["size"], found["sha256"])
+
+
+def find_action(caller: Caller, action_id: str) -> Action:
+    action = Action.objects.visible_to(caller).select_related("agent").filter(pk=action_id).first()
+    if action is None:
+        raise NotFound("action", action_id)
+    return action
+
+
+async def settled(caller: Caller, action_id: str, *, wait_s: float) -> Action:
+    """As soon as it ended, or as it is after `wait_s`. Holds no thread and no database handle while it waits."""
+    action = await db.read(find_action, caller, action_id)
+    if action.is_open and wait_s > 0:
+        ended = await bus.wait_for(lambda: db.read(_ended, action_id), f"action:{action_id}", timeout_s=wait_s)
+        return ended or await db.read(find_action, caller, action_id)
+    return action
+
+
+def _ended(action_id: str) -> Action | None:
+    return Action.objects.select_related("agent").filter(pk=action_id).exclude(ended_at=None).first()
+
+
+async def output(action: Action) -> CommandOutput | None:
+    """What a command printed so far; None when the action ran none."""
+    return await db.read(output_now, action)
+
+
+def output_now(action: Action) -> CommandOutput | None:
+    command = Command.objects.filter(action_id=action.pk).first()
+    if command is None:
+        return None
+    ended = command.status in ("exited", "timed_out")
+    streams = {
+        name: outputs.read(command.pk, name, getattr(command, f"{name}_bytes") if ended else None)
+        for name in ("stdout", "stderr")
+    }
+    return CommandOutput(
+        command_id=command.pk,
+        stdout=streams["stdout"].content,
+        stderr=streams["stderr"].content,
+        truncated=any(stream.truncated for stream in streams.values()),
+    )
+
+
+async def outcome(action: Action) -> dict[str, Any] | None:
+    """What became of it, with what it printed; None while it is open."""
+    found = action.outcome()
+    if found and found["result"] is not None and (printed := await output(action)):
+        texts = {name: getattr(printed, name).decode(errors="replace") for name in ("stdout", "stderr")}
+        found["result"] = {**found["result"], "id": printed.command_id, **texts}
+    return found
+
+
+async def cancel(caller: Caller, action_id: str) -> Action:
+    """Its agent takes back what has not started; what has stays as it is, and the answer says so."""
+    action = await db.read(find_action, caller, action_id)
+    await db.write(gate.cancel, action, by=caller)
+    return await db.read(find_action, caller, action_id)
+
+
+async def decide_by_key(caller: Caller, action_id: str, verdict: str, *, digest: str, reason: str = "") -> Action:
+    action = await db.read(find_action, caller, action_id)
+    await db.write(decisions.decide_by_key, action, verdict, caller=caller, digest=digest, reason=reason)
+    return await db.read(find_action, caller, action_id)
+
+
+async def mark_delivered(action_id: str) -> None:
+    await db.write(gate.delivered, action_id)

@@ -1,0 +1,162 @@
+"""The sandboxes that run now, and the engine that runs them. Owned by the hub's loop; touched from nowhere else.
+
+Makes sandboxes, takes them up again after a restart, and ends them when they are lost, overdue or deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import Any
+
+from console.workspaces import audit, db
+from console.workspaces.keys import Caller
+
+from . import lifecycle
+from .engine import Box, BoxSpec, Engine, EngineConfig
+from .errors import BoxGone, NoRuntime, SandboxError
+from .models import Sandbox
+
+log = logging.getLogger("sandgate.boxes")
+FIX = "Run `bin/up`, which sets gVisor up, or `manage.py doctor`, which says what is missing."
+
+
+class Boxes:
+    def __init__(self, found: dict[str, Any] | None, instance: str) -> None:
+        self.config = EngineConfig.read(found, instance=instance) if found else None
+        self.engine: Engine | None = None
+        self._boxes: dict[str, Box] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._why_not = f"No gVisor runtime is set up here. {FIX}"
+
+    async def open(self) -> None:
+        """Raises NoRuntime; then `create` does too, until a later `open` succeeds."""
+        if self.config is None:
+            raise NoRuntime(self._why_not)
+        engine = Engine(self.config)
+        try:
+            await engine.start()
+        except SandboxError as error:
+            self._why_not = error.detail
+            raise NoRuntime(error.detail) from error
+        self.engine = engine
+
+    def ready(self) -> Engine:
+        if self.engine is None:
+            raise NoRuntime(self._why_not)
+        return self.engine
+
+    async def create(self, caller: Caller, new: lifecycle.NewSandbox) -> Sandbox:
+        """A running sandbox. Whatever fails, nothing is left: no container, no live row."""
+        engine, image = self.ready(), self.ready().config.image
+        image_id = await engine.image_id(image)
+        sandbox = await db.write(lifecycle.make, caller, new, image=image, image_id=image_id)
+        try:
+            box = await engine.create(
+                BoxSpec(
+                    sandbox_id=sandbox.pk, image=image, cpus=sandbox.cpus, memory_mb=sandbox.memory_mb,
+                    disk_mb=sandbox.disk_mb, env=dict(sandbox.env), network="none",
+                )
+            )  # fmt: skip
+        except BaseException:
+            await asyncio.shield(db.write(lifecycle.end, sandbox, "crashed", deleted=True))
+            raise
+        self._adopt(box)
+        if not await db.write(lifecycle.started, sandbox, container_id=box.container_id, boot=box.boot):
+            await self._drop(sandbox.pk, box.container_id)
+            raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
+        return await db.read(Sandbox.objects.get, pk=sandbox.pk)
+
+    def box(self, sandbox_id: str) -> Box:
+        if found := self._boxes.get(sandbox_id):
+            return found
+        raise BoxGone(f"Sandbox {sandbox_id} is not running here. Create a new one.", reason="host_lost")
+
+    def holds(self, sandbox_id: str) -> bool:
+        return sandbox_id in self._boxes
+
+    async def end(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
+        """Row first: from here on nothing new starts in it. Then the container, which ends what runs."""
+        ended = await db.write(lifecycle.end, sandbox, reason, actor=actor, deleted=deleted)
+        await self._drop(sandbox.pk, sandbox.container_id)
+        return ended
+
+    async def end_overdue(self, *, divisor: float) -> None:
+        for sandbox_id, reason in await db.read(lifecycle.overdue, divisor=divisor):
+            if await db.write(lifecycle.end_if_still_idle, sandbox_id, reason, divisor=divisor):
+                sandbox = await db.read(Sandbox.objects.get, pk=sandbox_id)
+                await self._drop(sandbox_id, sandbox.container_id)
+
+    async def reconcile(self) -> None:
+        """Both ways: a live row without its container ends, a container without a live row goes."""
+        engine = self.ready()
+        rows = {sandbox.pk: sandbox for sandbox in await db.read(lambda: list(Sandbox.objects.live()))}
+        found = {item.sandbox_id: item for item in await engine.found()}
+        for sandbox_id, item in found.items():
+            if sandbox_id not in rows and not self.holds(sandbox_id):
+                log.warning("Removing container %s: no live sandbox has it.", item.container_id[:12])
+                await engine.remove(item.container_id)
+        for sandbox in rows.values():
+            if sandbox.status != "starting" and sandbox.pk not in found:
+                await self.end(sandbox, "host_lost", actor=audit.SYSTEM)
+
+    async def take_up(self) -> None:
+        """After a restart: every live row gets its channel back, or ends with the reason."""
+        engine = self.ready()
+        found = {item.sandbox_id: item for item in await engine.found()}
+        for sandbox in await db.read(lambda: list(Sandbox.objects.live())):
+            item = found.get(sandbox.pk)
+            if sandbox.status == "starting" or item is None:
+                reason = "crashed" if sandbox.status == "starting" else "host_lost"
+                sandbox.container_id = item.container_id if item else ""
+                await self.end(sandbox, reason, actor=audit.SYSTEM)
+                continue
+            await self._attach(engine, sandbox)
+        await self.reconcile()
+
+    async def _attach(self, engine: Engine, sandbox: Sandbox) -> None:
+        try:
+            box = await engine.attach(sandbox.pk, sandbox.container_id)
+        except BoxGone as error:
+            await self.end(sandbox, error.reason, actor=audit.SYSTEM)
+            return
+        self._adopt(box)
+        if box.boot != sandbox.boot:  # another runner: it knows none of our commands
+            await self.end(sandbox, "crashed", actor=audit.SYSTEM)
+
+    def _adopt(self, box: Box) -> None:
+        self._boxes[box.sandbox_id] = box
+        box.on_lost = partial(self._lost, box.sandbox_id)
+
+    def _lost(self, sandbox_id: str, reason: str) -> None:
+        if sandbox_id not in self._boxes:
+            return
+        task = asyncio.get_running_loop().create_task(self._end_lost(sandbox_id, reason))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _end_lost(self, sandbox_id: str, reason: str) -> None:
+        log.warning("Sandbox %s is gone: %s.", sandbox_id, reason)
+        sandbox = await db.read(Sandbox.objects.get, pk=sandbox_id)
+        await self.end(sandbox, reason, actor=audit.SYSTEM)
+
+    async def _drop(self, sandbox_id: str, container_id: str) -> None:
+        box = self._boxes.pop(sandbox_id, None)
+        if box is not None:
+            box.on_lost = None
+            await box.close()
+        container_id = box.container_id if box else container_id
+        if container_id and self.engine:
+            await self.engine.remove(container_id)
+
+    async def close(self) -> None:
+        """The console stops in good order: every sandbox that does not persist ends with it."""
+        if self.engine is None:
+            return
+        for sandbox in await db.read(lambda: list(Sandbox.objects.live().filter(persistent=False))):
+            try:
+                await self.end(sandbox, "host_lost", actor=audit.SYSTEM)
+            except SandboxError as error:
+                log.error("Sandbox %s could not be removed: %s", sandbox.pk, error.detail)
+        await self.engine.close()

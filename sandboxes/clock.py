@@ -1,0 +1,59 @@
+"""What happens because time passed: proposals expire, sandboxes idle out, strays go. Reads before it writes: an idle
+console must not hold the write lock."""
+
+import asyncio
+import logging
+
+from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from approvals import gate
+from approvals.models import Action
+from console.workspaces import db
+
+from .boxes import Boxes
+from .dispatch import Dispatcher
+from .errors import NoRuntime, SandboxError
+
+log = logging.getLogger("sandgate.clock")
+RECONCILE_EVERY = 10  # ticks of a second
+
+
+def something_is_due() -> bool:
+    late = Q(status="pending", expires_at__lte=Now()) | Q(status="approved", start_by__lte=Now())
+    return Action.objects.filter(late).exists()
+
+
+class Clock:
+    def __init__(self, boxes: Boxes, dispatcher: Dispatcher) -> None:
+        self._boxes, self._dispatcher = boxes, dispatcher
+
+    async def run(self) -> None:
+        tick = 0
+        while True:
+            tick += 1
+            if await db.read(something_is_due):
+                await db.write(gate.expire)
+            try:
+                await self._sandboxes(tick)
+            except SandboxError as error:
+                log.error("Looking after the sandboxes failed, next try in a moment: %s", error.detail)
+            await asyncio.sleep(1)
+
+    async def _sandboxes(self, tick: int) -> None:
+        if self._boxes.engine is None:
+            if tick % RECONCILE_EVERY == 0:
+                await self._try_again()
+            return
+        await self._boxes.end_overdue(divisor=settings.TIMER_DIVISOR)
+        if tick % RECONCILE_EVERY == 0:
+            await self._boxes.reconcile()
+
+    async def _try_again(self) -> None:
+        try:
+            await self._boxes.open()
+        except NoRuntime:
+            return
+        log.info("The sandbox runtime is there now.")
+        await self._dispatcher.recover()

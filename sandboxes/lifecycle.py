@@ -1,0 +1,189 @@
+"""Rows of sandboxes: made, running, ended. Plain ORM code for `db.read` and `db.write`; the hub does what they say.
+
+Whatever ends a sandbox ends it here, so that `ended_reason` is always set and no action waits for a sandbox that is gone.
+"""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from approvals import gate
+from approvals.errors import NotEnabled, TooMany
+from approvals.models import Action
+from console.workspaces import audit, permissions
+from console.workspaces.errors import NotFound
+from console.workspaces.keys import Caller
+from console.workspaces.models import Agent, Workspace
+
+from . import limits, states
+from .errors import BoxGone, NoRuntime, NotAllowed
+from .models import Sandbox
+from .toolsets import arguments as check
+
+
+@dataclass(frozen=True)
+class NewSandbox:
+    """What a caller may say about a new sandbox; None means the default."""
+
+    label: str | None = None
+    persistent: bool = False
+    image: str | None = None
+    network: str = "none"
+    cpus: float | None = None
+    memory_mb: int | None = None
+    disk_mb: int | None = None
+    idle_timeout_s: int | None = None
+    max_lifetime_s: int | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    conversation: str = ""
+
+
+def check_enabled(caller: Caller) -> None:
+    """`sandboxes:run`, and for an agent also its own switch in Agent Tools."""
+    caller.need(permissions.SANDBOXES_RUN)
+    if caller.agent_id:
+        agent = Agent.objects.get(pk=caller.agent_id)
+        if not agent.sandbox_enabled:
+            raise NotEnabled(agent.name)
+
+
+@transaction.atomic
+def make(caller: Caller, new: NewSandbox, *, image: str, image_id: str) -> Sandbox:
+    """The row of a sandbox that is starting; raises before anything runs when it may not."""
+    check_enabled(caller)
+    _check_allowed(new, image)
+    Workspace.objects.select_for_update().get(
+        pk=caller.workspace_id
+    )  # two creates at the limit: one counts after the other
+    _check_quota(caller)
+    now = timezone.now()
+    lifetime_s = limits.chosen("max_lifetime_s", new.max_lifetime_s)
+    sandbox = Sandbox.objects.create(
+        workspace_id=caller.workspace_id,
+        agent_id=caller.agent_id,
+        key_id=caller.key_id,
+        conversation=new.conversation,
+        label=new.label,
+        image=image,
+        image_id=image_id,
+        network=new.network,
+        cpus=limits.chosen("cpus", new.cpus),
+        memory_mb=limits.chosen("memory_mb", new.memory_mb),
+        disk_mb=limits.chosen("disk_mb", new.disk_mb),
+        env=check.environment(new.env),
+        idle_timeout_s=limits.chosen("idle_timeout_s", new.idle_timeout_s),
+        expires_at=now + timedelta(seconds=float(lifetime_s)),
+    )
+    states.announce(sandbox, status="starting", actor=caller.actor, image=image, network=new.network)
+    return sandbox
+
+
+def _check_allowed(new: NewSandbox, image: str) -> None:
+    if new.network not in ("none", "public"):
+        raise NotAllowed("`network` is none or public.", field="network", limit="none")
+    if new.network == "public":
+        raise NoRuntime(
+            "This console cannot give sandboxes a network yet, because nothing would keep them from private addresses. "
+            "Ask for `network: none`."
+        )
+    if new.persistent:
+        raise NotAllowed(
+            "Persistent sandboxes are not available here. Leave `persistent` out.", field="persistent", limit=False
+        )
+    if new.image not in (None, "default", image):
+        raise NotAllowed(
+            f"Image {new.image!r} is not allowed here; there is `default`.", field="image", limit="default"
+        )
+
+
+def _check_quota(caller: Caller) -> None:
+    live = Sandbox.objects.live().filter(workspace_id=caller.workspace_id)
+    if caller.agent_id and live.filter(agent_id=caller.agent_id).count() >= limits.LIVE_PER_AGENT:
+        raise TooMany(
+            f"This agent has {limits.LIVE_PER_AGENT} live sandboxes, the most there may be. Delete one first.",
+            retry_after=30,
+        )
+    if live.count() >= limits.LIVE_PER_WORKSPACE:
+        raise TooMany(
+            f"This workspace has {limits.LIVE_PER_WORKSPACE} live sandboxes, the most there may be. Delete one first.",
+            retry_after=30,
+        )
+
+
+def started(sandbox: Sandbox, *, container_id: str, boot: str) -> bool:
+    """False when it was deleted while it started: then the caller removes the container."""
+    return states.advance(
+        sandbox, old="starting", new="running", actor=audit.SYSTEM,
+        container_id=container_id, boot=boot, last_activity_at=timezone.now(),
+    )  # fmt: skip
+
+
+@transaction.atomic
+def end(sandbox: Sandbox, reason: str, *, actor: audit.Actor = audit.SYSTEM, deleted: bool = False) -> bool:
+    """Ends the row and every action that has not started; True for the one caller that did. Running ones are ended by
+    whoever follows them, who learns of it from the engine."""
+    fields: dict[str, Any] = {"ended_reason": reason}
+    if deleted:
+        fields["deleted_at"] = timezone.now()
+    current = Sandbox.objects.get(pk=sandbox.pk)
+    if current.status == "ended":
+        return _forget(current) if deleted else False
+    if not states.advance(current, old=current.status, new="ended", actor=actor, **fields):
+        return False
+    for action in Action.objects.filter(sandbox_id=sandbox.pk, status__in=["pending", "approved"]):
+        why = f"Sandbox {sandbox.pk} ended ({reason}) before this could start. It was not run."
+        gate.supersede(action, why, code="sandbox_gone")
+    return True
+
+
+def _forget(sandbox: Sandbox) -> bool:
+    return bool(Sandbox.objects.filter(pk=sandbox.pk, deleted_at=None).update(deleted_at=timezone.now()))
+
+
+def find(caller: Caller, sandbox_id: str) -> Sandbox:
+    sandbox = Sandbox.objects.visible_to(caller).filter(pk=sandbox_id).first()
+    if sandbox is None:
+        raise NotFound("sandbox", sandbox_id)
+    return sandbox
+
+
+def find_live(caller: Caller, sandbox_id: str) -> Sandbox:
+    check_enabled(caller)
+    sandbox = find(caller, sandbox_id)
+    if not sandbox.is_live:
+        raise BoxGone(
+            f"Sandbox {sandbox.pk} ended ({sandbox.ended_reason}). Create a new one.", reason=sandbox.ended_reason or ""
+        )
+    return sandbox
+
+
+def touch(sandbox_id: str) -> None:
+    Sandbox.objects.filter(pk=sandbox_id).update(last_activity_at=timezone.now())
+
+
+def overdue(*, divisor: float = 1) -> list[tuple[str, str]]:
+    """(id, reason) of what is past its lifetime, or idle with nothing running and nobody being waited for."""
+    now = timezone.now()
+    busy = set(Action.objects.open().values_list("sandbox_id", flat=True))
+    found = []
+    for sandbox in Sandbox.objects.live().filter(status="running"):
+        if sandbox.created_at + (sandbox.expires_at - sandbox.created_at) / divisor <= now:
+            found.append((sandbox.pk, "max_lifetime"))
+        elif (
+            sandbox.pk not in busy
+            and (now - sandbox.last_activity_at).total_seconds() * divisor > sandbox.idle_timeout_s
+        ):
+            found.append((sandbox.pk, "idle"))
+    return found
+
+
+def end_if_still_idle(sandbox_id: str, reason: str, *, divisor: float = 1) -> bool:
+    """Looks again inside the transaction that ends it: activity a moment before the sweep keeps it alive."""
+    with transaction.atomic():
+        Workspace.objects.select_for_update().filter(sandboxes=sandbox_id).first()
+        if (sandbox_id, reason) not in overdue(divisor=divisor):
+            return False
+        return end(Sandbox.objects.get(pk=sandbox_id), reason, actor=audit.CLOCK)

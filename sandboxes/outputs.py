@@ -1,0 +1,142 @@
+"""What a command printed, in files: the first 5 MiB of a stream and at least its last 5 MiB, in segments named by the
+offset at which they begin. The hub writes them as output comes; a server that died goes on where the files end.
+
+A segment is at most 5 MiB. The first is kept for good; of the later ones the newest two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from django.core.files.storage import FileSystemStorage, storages
+
+SEGMENT_BYTES = 5 << 20
+Name = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A stream as it can still be shown. `head + tail` is all of it unless `truncated`."""
+
+    head: bytes
+    tail: bytes
+    total_bytes: int
+
+    @property
+    def truncated(self) -> bool:
+        return len(self.head) + len(self.tail) != self.total_bytes
+
+    @property
+    def content(self) -> bytes:
+        return self.head + self.tail
+
+
+def _directory(command_id: str) -> Path:
+    store = storages["outputs"]
+    assert isinstance(store, FileSystemStorage)
+    return Path(store.path(command_id))
+
+
+@dataclass
+class Stream:
+    """One stream being written. Not thread-safe: the hub owns it."""
+
+    directory: Path
+    name: Name
+    size: int = 0  # the offset after the last byte that arrived
+    starts: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.starts = sorted(int(file.suffix[1:]) for file in self.directory.glob(f"{self.name}.*"))
+        if self.starts:
+            self.size = self.starts[-1] + self._file(self.starts[-1]).stat().st_size
+
+    def _file(self, start: int) -> Path:
+        return self.directory / f"{self.name}.{start}"
+
+    @property
+    def truncated(self) -> bool:
+        return self.size > 2 * SEGMENT_BYTES or self.starts not in ([], [0], [0, SEGMENT_BYTES])
+
+    def put(self, offset: int, data: bytes) -> None:
+        """Bytes that are here already are skipped; a gap (the runner's ring rolled on) begins a new segment."""
+        data = data[max(0, self.size - offset) :]
+        if not data:
+            return
+        offset = max(offset, self.size)
+        if offset > self.size and self.starts:
+            self.starts.append(offset)
+        while data:
+            start = self._segment(offset)
+            part = data[: start + SEGMENT_BYTES - offset]
+            with self._file(start).open("ab") as file:
+                file.write(part)
+            offset, data = offset + len(part), data[len(part) :]
+        self.size = offset
+        for start in self.starts[1:-2]:
+            self._file(start).unlink(missing_ok=True)
+            self.starts.remove(start)
+
+    def _segment(self, offset: int) -> int:
+        if not self.starts or offset >= self.starts[-1] + SEGMENT_BYTES:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.starts.append(offset)
+        return self.starts[-1]
+
+
+class Outputs:
+    """Both streams of one command; the engine's sink."""
+
+    def __init__(self, command_id: str) -> None:
+        directory = _directory(command_id)
+        self.streams: dict[Name, Stream] = {
+            "stdout": Stream(directory, "stdout"),
+            "stderr": Stream(directory, "stderr"),
+        }
+        self.command_id = command_id
+
+    async def put(self, stream: Name, offset: int, data: bytes) -> None:
+        self.streams[stream].put(offset, data)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether an answer with at most 10 MiB of each stream leaves something out."""
+        return any(stream.truncated for stream in self.streams.values())
+
+
+def read(command_id: str, name: Name, total_bytes: int | None = None) -> Text:
+    """From any thread. Blocking: at most 10 MiB from disk."""
+    stream = Stream(_directory(command_id), name)
+    total = stream.size if total_bytes is None else total_bytes
+    pieces = [(start, stream._file(start).read_bytes()) for start in stream.starts]
+    head = pieces[0][1] if pieces and pieces[0][0] == 0 else b""
+    later = _joined([piece for piece in pieces if piece[0] > 0])
+    tail = later if len(head) + len(later) == total else later[-SEGMENT_BYTES:]
+    return Text(head=head, tail=tail, total_bytes=total)
+
+
+def _joined(pieces: list[tuple[int, bytes]]) -> bytes:
+    """The unbroken run of bytes that ends with the last piece."""
+    joined = b""
+    expected = None
+    for start, content in reversed(pieces):
+        if expected is not None and start + len(content) != expected:
+            break
+        joined, expected = content + joined, start
+    return joined
+
+
+def page(command_id: str, name: Name, *, offset: int, limit: int) -> tuple[int, bytes]:
+    """Where the bytes returned really begin (later than asked when those are gone), and up to `limit` of them."""
+    stream = Stream(_directory(command_id), name)
+    for start in stream.starts:
+        file = stream._file(start)
+        end = start + file.stat().st_size
+        if offset < end:
+            begin = max(offset, start)
+            with file.open("rb") as source:
+                source.seek(begin - start)
+                return begin, source.read(limit)
+    return max(offset, stream.size), b""

@@ -1,0 +1,20 @@
+"""The tools: one module each, with the same five names. A tool says what a call must look like, what the digest binds
+beyond its arguments, and how it runs with a Pass. It never asks, and never decides.
+
+`NAME`, `VERSION`, `KIND` · `validate(arguments, agent)` → arguments as approved · `execute(pass_, box, outputs)` → result
+"""
+
+from types import ModuleType
+
+from console.workspaces.errors import Invalid
+
+from . import read, run, write
+
+TOOLS: dict[str, ModuleType] = {module.NAME: module for module in (run, write, read)}
+
+
+def named(name: str) -> ModuleType:
+    try:
+        return TOOLS[name]
+    except KeyError:
+        raise Invalid(f"There is no tool {name!r}; there are {', '.join(sorted(TOOLS))}.", field="tool") from None

@@ -1,0 +1,64 @@
+"""Checks that tools share: paths, names, numbers. Each raises Invalid naming the field and what would pass."""
+
+import math
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from console.workspaces.errors import Invalid
+
+WORK = "/work"
+PATH_BYTES = 4096
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def path(value: object, *, field: str = "path") -> str:
+    """Absolute; relative ones start at /work. Nothing is normalised: `..` is for the sandbox's own kernel to judge."""
+    if not isinstance(value, str) or not value:
+        raise Invalid(f"`{field}` is a path such as /work/run.py.", field=field)
+    _text(value, field)
+    if len(value.encode()) > PATH_BYTES:
+        raise Invalid(f"`{field}` is longer than {PATH_BYTES} bytes.", field=field)
+    return posixpath.join(WORK, value)
+
+
+def text(value: object, *, field: str, limit_bytes: int) -> str:
+    if not isinstance(value, str):
+        raise Invalid(f"`{field}` is a text.", field=field)
+    _text(value, field)
+    if (size := len(value.encode())) > limit_bytes:
+        raise Invalid(f"`{field}` has {size} bytes; the limit is {limit_bytes}.", field=field)
+    return value
+
+
+def _text(value: str, field: str) -> None:
+    if "\0" in value:
+        raise Invalid(f"`{field}` holds a NUL, which no command line or path can carry.", field=field)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"`{field}` holds half a surrogate pair, so it is no valid Unicode.", field=field) from None
+
+
+def seconds(value: object, *, field: str, most: int) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or not 0 < value <= most:  # type: ignore[operator]
+        raise Invalid(f"`{field}` is more than 0 and at most {most} seconds, not {value!r}.", field=field)
+    number = float(value)  # type: ignore[arg-type]
+    return int(number) if number.is_integer() else number
+
+
+def environment(value: object, *, field: str = "env") -> dict[str, str]:
+    if not isinstance(value, Mapping) or len(value) > 100:
+        raise Invalid(f"`{field}` maps at most 100 names to texts.", field=field)
+    for name, content in value.items():
+        if not isinstance(name, str) or not NAME.match(name):
+            raise Invalid(f"`{field}` has the name {name!r}; letters, digits and _ only.", field=field)
+        text(content, field=f"{field}.{name}", limit_bytes=64 * 1024)
+    return dict(value)
+
+
+def only(arguments: Mapping[str, Any], *names: str) -> None:
+    if unknown := sorted(set(arguments) - set(names)):
+        raise Invalid(f"There is no argument `{unknown[0]}`; there are {', '.join(names)}.", field=unknown[0])

@@ -1,0 +1,98 @@
+"""Run a command as `agent`, in `/work`, without a terminal. Its output goes to the outputs given; its result is numbers."""
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from approvals import payloads
+from console.workspaces.errors import Invalid
+from console.workspaces.models import Agent
+from sandboxes.errors import NotAllowed
+
+from . import arguments as check
+
+if TYPE_CHECKING:
+    from approvals.gate import Pass
+    from sandboxes.engine import Box
+    from sandboxes.outputs import Outputs
+
+NAME, VERSION, KIND = "run", 1, "command"
+COMMAND_BYTES = 1 << 20
+STDIN_BYTES = 1 << 20
+TIMEOUT_S, TIMEOUT_MOST_S = 120, 3600
+SHELL = ("bash", "--noprofile", "--norc", "-c")
+# A variable that changes which program runs, or what it loads first, would make the line on the card a lie.
+STEERING = re.compile(r"(PATH|LD_.*|BASH_ENV|ENV|PYTHON.*|NODE_OPTIONS|GIT_.*)\Z")
+
+
+def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:
+    """`command` or `argv`, with every default written out, so that the digest binds what really runs."""
+    check.only(arguments, "command", "argv", "timeout_s", "cwd", "env", "stdin")
+    what = _what(arguments.get("command"), arguments.get("argv"))
+    env = check.environment(arguments.get("env") or {})
+    if agent is not None and (steering := sorted(name for name in env if STEERING.match(name))):
+        raise NotAllowed(
+            f"`{steering[0]}` decides which code runs, so an agent cannot set it. Write the full path or put it in the "
+            "command, where a reviewer sees it.",
+            field=f"env.{steering[0]}",
+        )
+    stdin = check.text(arguments.get("stdin") or "", field="stdin", limit_bytes=STDIN_BYTES)
+    timeout_s = arguments.get("timeout_s")
+    return {
+        **what,
+        "cwd": check.path(arguments.get("cwd") or check.WORK, field="cwd"),
+        "env": env,
+        "stdin": payloads.pack(stdin),
+        "timeout_s": check.seconds(TIMEOUT_S if timeout_s is None else timeout_s, field="timeout", most=TIMEOUT_MOST_S),
+    }
+
+
+def _what(command: object, argv: object) -> dict[str, Any]:
+    if (command is None) == (argv is None):
+        raise Invalid("Send either `command`, a shell line, or `argv`, a list of words.", field="command")
+    if command is not None:
+        line = check.text(command, field="command", limit_bytes=COMMAND_BYTES)
+        if not line.strip():
+            raise Invalid("`command` is empty. Send the line to run.", field="command")
+        return {"command": payloads.pack(line)}
+    if not isinstance(argv, list | tuple) or not argv or len(argv) > 1000:
+        raise Invalid("`argv` is a list of 1 to 1000 words; the first is the program.", field="argv")
+    words = [check.text(word, field=f"argv.{n}", limit_bytes=100_000) for n, word in enumerate(argv)]
+    if not words[0]:
+        raise Invalid("`argv.0`, the program, is empty.", field="argv.0")
+    if sum(len(word.encode()) for word in words) > COMMAND_BYTES:
+        raise Invalid(f"`argv` has more than {COMMAND_BYTES} bytes in all.", field="argv")
+    return {"argv": words}
+
+
+def command_line(arguments: Mapping[str, Any]) -> list[str]:
+    if "argv" in arguments:
+        return list(arguments["argv"])
+    return [*SHELL, payloads.content(arguments["command"]).decode()]
+
+
+async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, Any]:
+    from sandboxes.engine import RunRequest
+
+    arguments = pass_.arguments
+    request = RunRequest(
+        argv=command_line(arguments),
+        cwd=arguments["cwd"],
+        env=dict(arguments["env"]),
+        stdin=payloads.content(arguments["stdin"]),
+        timeout_s=arguments["timeout_s"],
+    )
+    return result(await box.run(pass_, request, outputs), outputs)
+
+
+def result(ended: Any, outputs: "Outputs") -> dict[str, Any]:
+    """What the row keeps of a RunResult; the texts stay in the outputs."""
+    return {
+        "exit_code": ended.exit_code,
+        "timed_out": ended.timed_out,
+        "duration_ms": ended.duration_ms,
+        "stdout_bytes": ended.stdout_bytes,
+        "stderr_bytes": ended.stderr_bytes,
+        "truncated": outputs.truncated,
+        **({"reason": ended.reason} if ended.reason else {}),
+    }

@@ -1,0 +1,34 @@
+import os
+import tempfile
+
+import pytest
+
+# Before Django's settings are read: unit tests never write into a console's own state directory.
+os.environ.setdefault("SANDGATE_VAR", tempfile.mkdtemp(prefix="sandgate-test-"))
+
+from tests import people
+
+
+@pytest.fixture
+def cast(db):
+    return people.cast()
+
+
+@pytest.fixture
+def committed_cast(transactional_db):
+    """For tests where commits, threads or on_commit matter."""
+    return people.cast()
+
+
+@pytest.fixture(autouse=True)
+def kept_files(settings, tmp_path):
+    """Payloads and outputs of a test are its own."""
+    stores = {name: dict(store) for name, store in settings.STORAGES.items()}
+    for name in ("blobs", "outputs"):
+        stores[name] = {**stores[name], "OPTIONS": {**stores[name]["OPTIONS"], "location": tmp_path / name}}
+    settings.STORAGES = stores
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(settings):
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
