@@ -52,7 +52,12 @@ def mirror() -> str:
     if chosen := os.environ.get("SANDGATE_DEBIAN_MIRROR"):
         return chosen.rstrip("/")
     for file in [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]:
-        text = file.read_text() if file.suffix in (".list", ".sources") and file.is_file() else ""
-        if found := re.search(r"^(?:deb |URIs:)[^#\n]*?(https?://\S+/debian)/?(?=\s|$)", text, re.MULTILINE):
-            return found[1]
+        if file.suffix in (".list", ".sources") and file.is_file() and (found := mirror_in(file.read_text())):
+            return found
     return DEFAULT_MIRROR
+
+
+def mirror_in(sources: str) -> str | None:
+    """From either of apt's two formats. The security archive has another path and is not taken for it."""
+    found = re.search(r"^(?:deb |URIs:)[^#\n]*?(https?://\S+/debian)/?(?=\s|$)", sources, re.MULTILINE)
+    return found[1] if found else None

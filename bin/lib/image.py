@@ -2,13 +2,14 @@
 
 import fcntl
 import hashlib
+import os
 from pathlib import Path
 
 import docker
 
 from lib import debian
 from lib.place import CHECKOUT
-from lib.say import run, say
+from lib.say import Stop, run, say
 
 RECIPE = CHECKOUT / "images/default"
 PARTS = ("build", "in-image.sh", "packages")
@@ -30,6 +31,8 @@ def name() -> str:
 
 
 def ensure(client: docker.DockerClient, cache: Path) -> str:
+    if chosen := os.environ.get("SANDGATE_IMAGE"):
+        return existing(client, chosen)
     wanted = name()
     if not client.images.list(name=wanted):
         tar = build(wanted, cache)
@@ -37,6 +40,12 @@ def ensure(client: docker.DockerClient, cache: Path) -> str:
         repository, tag = wanted.split(":")
         client.api.import_image_from_file(str(tar), repository=repository, tag=tag, changes=CHANGES)
     return wanted
+
+
+def existing(client: docker.DockerClient, chosen: str) -> str:
+    if not client.images.list(name=chosen):
+        raise Stop(f"SANDGATE_IMAGE is {chosen}, which this Docker daemon does not have: build or pull it first.")
+    return chosen
 
 
 def build(wanted: str, cache: Path) -> Path:

@@ -21,6 +21,7 @@ SETTINGS = """environment:
   SANDGATE_PORT   port (8000)              SANDGATE_VAR    state directory (var/ in the checkout)
   SANDGATE_HOST   address (127.0.0.1)      SANDGATE_CACHE  downloads and images (/var/cache/sandgate)
   DOCKER_HOST     a Docker daemon of yours, which must have a gVisor runtime
+  SANDGATE_IMAGE  a sandbox image of yours, in place of the one built here
   SANDGATE_DEBIAN_MIRROR   Debian archive to fetch from (this machine's own)
   SANDGATE_KEY_DECISIONS=1   at the first start: let a key decide too, for scripts and trials"""
 
