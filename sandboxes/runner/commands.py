@@ -1,0 +1,327 @@
+"""One command: started through a keeper, its output kept, its end told once and only after its output.
+
+Owns the command's pipes, timers and result. Must never leave a pipe unread for longer than STALL_S (a reader that
+stopped must not hold the command), and never lose output of a reader that keeps up.
+"""
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from . import frames
+from .keepers import Keeper, Keepers, Order
+from .loop import Loop, Timer
+from .output import TAIL_BYTES, Output
+
+READ_BYTES = 64 << 10
+READS_PER_TURN = 8
+WINDOW_BYTES = 512 << 10
+"""Sent and not yet acknowledged, at most: what the host must be able to hold."""
+BEHIND_BYTES = TAIL_BYTES - READ_BYTES
+"""So far may a reader be behind before the pipe waits for it."""
+STALL_S = 10.0
+DRAIN_S = 0.5
+QUIET_S = 0.15
+TERM_S = 2.0
+
+Send = Callable[..., None]
+
+
+class Stream:
+    """One pipe of a command, what was kept of it, and how far its follower is."""
+
+    __slots__ = ("fd", "flag", "output", "sent", "acked", "lost", "end", "open", "paused", "losing", "timer")
+
+    def __init__(self, fd: int, flag: int) -> None:
+        self.fd = fd
+        self.flag = flag
+        self.output = Output()
+        self.sent = self.acked = self.lost = 0
+        self.end: int | None = None
+        self.open = True
+        self.paused = False
+        self.losing = False
+        self.timer: Timer | None = None
+
+    @property
+    def behind(self) -> bool:
+        return self.end is None and not self.losing and self.output.total - self.acked >= BEHIND_BYTES
+
+    def follow_from(self, offset: int) -> None:
+        self.sent = self.acked = min(offset, self.output.total)
+        self.lost = 0
+
+    def next_piece(self) -> tuple[int, bytes] | None:
+        """What the follower gets next; None when it has all there is, or has enough unacknowledged."""
+        end = self.output.total if self.end is None else self.end
+        while self.sent < end and self.sent - self.acked < WINDOW_BYTES:
+            start, data = self.output.read(self.sent, min(frames.CHUNK_BYTES, end - self.sent))
+            start = min(start, end)
+            data = data[: end - start]
+            self.lost += start - self.sent
+            self.sent = start + len(data)
+            if data:
+                return start, data
+        return None
+
+    @property
+    def told(self) -> bool:
+        return self.end is not None and self.sent >= self.end
+
+
+class Command:
+    """Lives in the table of jobs from its request until the host has settled it and its tree is empty."""
+
+    def __init__(self, loop: Loop, job_id: str, changed: Callable[[], None]) -> None:
+        self.id = job_id
+        self.ref: int | None = None
+        self.result: dict[str, Any] | None = None
+        self.tree_empty = False
+        self.streams: tuple[Stream, ...] = ()
+        self._loop = loop
+        self._changed = changed
+        self._keeper: Keeper | None = None
+        self._stdin = memoryview(b"")
+        self._exit_code: int | None = None
+        self._failure: tuple[str, int] | None = None
+        self._cwd = ""
+        self._timed_out = self._stopped = False
+        self._killed = 0
+        self._started_at = self._exited_at = self._read_at = time.monotonic()
+        self._deadline: Timer | None = None
+        self._when_empty: list[Callable[[int], None]] = []
+
+    def start(self, keepers: Keepers, order: Order, timeout_s: float) -> None:
+        packed = order.pack()
+        keeper = self._keeper = keepers.take()
+        try:
+            keeper.give(packed)
+        except OSError:
+            keeper.abandon()
+            raise
+        self._cwd = order.cwd
+        keepers.on_gone[keeper.pid] = self._keeper_gone
+        self.streams = (Stream(keeper.stdout_fd, frames.STDOUT), Stream(keeper.stderr_fd, frames.STDERR))
+        for stream in self.streams:
+            self._loop.when_readable(stream.fd, partial(self._readable, stream))
+        self._loop.when_readable(keeper.line_fd, self._reported)
+        self._stdin = memoryview(order.stdin)
+        if self._stdin:
+            self._loop.when_writable(keeper.stdin_fd, self._feed)
+        else:
+            os.close(keeper.stdin_fd)
+        self._deadline = self._loop.later(timeout_s, self._time_out)
+
+    # --- the host's side -------------------------------------------------------------------------------------------
+
+    def follow(self, ref: int, offsets: dict[int, int]) -> None:
+        self.ref = ref
+        for stream in self.streams:
+            stream.follow_from(offsets.get(stream.flag, 0))
+        self._changed()
+
+    def unfollow(self) -> None:
+        self.ref = None
+
+    def acked(self, flag: int, offset: int) -> None:
+        for stream in self.streams:
+            if stream.flag == flag and stream.acked < offset <= stream.sent:
+                stream.acked = offset
+                stream.losing = False
+                self._go_on(stream)
+                self._changed()
+
+    def produce(self, send: Send) -> bool:
+        """One frame for the follower, if there is one to send."""
+        if self.ref is None:
+            return False
+        for stream in self.streams:
+            if (piece := stream.next_piece()) is not None:
+                send(frames.OUT, piece[1], ref=self.ref, offset=piece[0], flags=stream.flag)
+                return True
+        if self.result is None or not all(stream.told for stream in self.streams):
+            return False
+        lost = {"lost_bytes": sum(stream.lost for stream in self.streams)} if "ok" in self.result else {}
+        answer = {"ok": {**self.result["ok"], **lost}} if lost else self.result
+        send(frames.RESULT, answer, ref=self.ref)
+        self.ref = None
+        return True
+
+    def stop(self, when_empty: Callable[[int], None]) -> None:
+        """TERM, TERM_S, KILL, to all that descends from the command."""
+        if self.tree_empty or self._keeper is None:
+            when_empty(self._killed)
+            return
+        self._when_empty.append(when_empty)
+        if self._exit_code is None:
+            self._stopped = True
+        self._keeper.signal_tree(signal.SIGTERM)
+        self._loop.later(TERM_S, self._kill)
+
+    def forget_output(self) -> None:
+        for stream in self.streams:
+            stream.output.forget()
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(stream.output.kept_bytes for stream in self.streams)
+
+    # --- the command's side ----------------------------------------------------------------------------------------
+
+    def _kill(self) -> None:
+        if self._keeper is not None and not self.tree_empty:
+            self._keeper.signal_tree(signal.SIGKILL)
+
+    def _time_out(self) -> None:
+        if self._exit_code is None:
+            self._timed_out = True
+            self._kill()
+
+    def _feed(self) -> None:
+        assert self._keeper is not None
+        fd = self._keeper.stdin_fd
+        try:
+            self._stdin = self._stdin[os.write(fd, self._stdin[:READ_BYTES]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # it closed its end
+            self._stdin = memoryview(b"")
+        if not self._stdin:
+            self._loop.forget(fd)
+            os.close(fd)
+
+    def _readable(self, stream: Stream) -> None:
+        self._drain(stream)
+        self._check()
+
+    def _drain(self, stream: Stream) -> None:
+        for _ in range(READS_PER_TURN):
+            if stream.behind:
+                self._pause(stream)
+                break
+            try:
+                data = os.read(stream.fd, READ_BYTES)
+            except BlockingIOError:
+                break
+            if not data:
+                self._loop.forget(stream.fd)
+                os.close(stream.fd)
+                stream.open = False
+                break
+            self._read_at = time.monotonic()
+            stream.output.append(data)
+        self._changed()
+
+    def _pause(self, stream: Stream) -> None:
+        if not stream.paused:
+            stream.paused = True
+            self._loop.forget(stream.fd)
+            stream.timer = self._loop.later(STALL_S, partial(self._give_up_on, stream))
+
+    def _give_up_on(self, stream: Stream) -> None:
+        stream.losing = True
+        self._go_on(stream)
+
+    def _go_on(self, stream: Stream) -> None:
+        if stream.paused and not stream.behind:
+            stream.paused = False
+            if stream.timer is not None:
+                stream.timer.cancel()
+            self._loop.when_readable(stream.fd, partial(self._readable, stream))
+            self._check()
+
+    def _reported(self) -> None:
+        assert self._keeper is not None
+        reports = self._keeper.reports()
+        for kind, value in reports:
+            if kind == "E":
+                self._exited(value)
+            elif kind == "Z":
+                self._killed = value
+                self._emptied()
+        if not reports:
+            self._keeper_gone()
+        self._check()
+
+    def _exited(self, code: int) -> None:
+        assert self._keeper is not None
+        self._failure = self._keeper.failure()
+        self._exit_code = code
+        self._exited_at = time.monotonic()
+        for stream in self.streams:
+            if stream.open and not stream.paused:
+                self._drain(stream)
+
+    def _emptied(self) -> None:
+        """Nothing of it is left; the keeper ends by itself."""
+        if self.tree_empty:
+            return
+        self.tree_empty = True
+        assert self._keeper is not None
+        self._loop.forget(self._keeper.line_fd)
+        self._keeper.close()
+        for call in self._when_empty:
+            call(self._killed)
+        self._when_empty.clear()
+        self._changed()
+
+    def _keeper_gone(self) -> None:
+        """Normally after 'Z'. Before it, something killed the keeper: the command's end was lost."""
+        if self.tree_empty:
+            return
+        if self._exit_code is None:
+            self._exit_code = 128 + signal.SIGKILL
+            self._exited_at = time.monotonic()
+        self._emptied()
+        self._check()
+
+    def _check(self) -> None:
+        """Ends the command when its child has ended and its output is in."""
+        if self.result is not None or self._exit_code is None:
+            return
+        if (self._timed_out or self._stopped) and not self.tree_empty:
+            return
+        if any(stream.open for stream in self.streams):
+            now = time.monotonic()
+            quiet_s = now - max(self._read_at, self._exited_at)
+            if any(stream.paused for stream in self.streams):
+                return
+            if quiet_s < QUIET_S and now - self._exited_at < DRAIN_S:
+                self._loop.later(min(QUIET_S - quiet_s, DRAIN_S), self._check)
+                return
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        for stream in self.streams:
+            stream.end = stream.output.total
+            if stream.paused:
+                self._go_on(stream)
+        stdout, stderr = self.streams
+        self.result = self._refusal() or {
+            "ok": {
+                "exit_code": 124 if self._timed_out else self._exit_code,
+                "timed_out": self._timed_out,
+                "stopped": self._stopped,
+                "left_running": not self.tree_empty,
+                "duration_ms": int((self._exited_at - self._started_at) * 1000),
+                "stdout_bytes": stdout.end,
+                "stderr_bytes": stderr.end,
+            }
+        }
+        self._changed()
+
+    def _refusal(self) -> dict[str, Any] | None:
+        if self._failure is None or self._failure[0] == "x":
+            return None
+        stage, number = self._failure
+        if stage == "c":
+            code = "file_not_found" if number == errno.ENOENT else "bad_path"
+            detail = f"The working directory {self._cwd} cannot be used: {os.strerror(number)}."
+            return {"error": {"code": code, "detail": detail, "path": self._cwd}}
+        return {"error": {"code": "sandbox_error", "detail": f"The command was not started: {os.strerror(number)}."}}

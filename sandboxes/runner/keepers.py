@@ -1,0 +1,163 @@
+"""Starting keepers (keeper.c), and talking to them.
+
+Owns the processes that PID 1 itself starts and the files between them and it. Must never start anything but a keeper.
+"""
+
+import os
+import signal
+import socket
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from . import rights
+from .loop import Loop
+
+NPROC = 200
+NOFILE = 4096
+ORDER_MAX_BYTES = 4 << 20
+STDIN_EMPTY, HAS_SCRIPT = 1, 2
+LOWEST_FREE_FD = 10
+
+_REPORT = struct.Struct("=Bxxxi")
+_U32 = struct.Struct("=I")
+
+
+@dataclass(frozen=True)
+class Order:
+    """What one command is."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    stdin: bytes = b""
+    script: bytes = b""
+
+    def pack(self) -> bytes:
+        """ValueError when it cannot be said: a NUL inside a word, or more than a keeper takes."""
+        flags = (0 if self.stdin else STDIN_EMPTY) | (HAS_SCRIPT if self.script else 0)
+        numbers = (flags, rights.AGENT_UID, rights.AGENT_GID, NPROC, NOFILE, len(self.script))
+        env = [f"{name}={value}" for name, value in self.env.items()]
+        body = b"".join(
+            (struct.pack("=6I", *numbers), self.script, _word(self.cwd), _words(env), _words(self.argv)),
+        )
+        if len(body) > ORDER_MAX_BYTES:
+            raise ValueError(f"the command with its environment has {len(body)} bytes")
+        return _U32.pack(len(body)) + body
+
+
+def _word(text: str) -> bytes:
+    if "\0" in text:
+        raise ValueError("a NUL inside an argument")
+    data = os.fsencode(text) + b"\0"
+    return _U32.pack(len(data)) + data
+
+
+def _words(texts: Sequence[str]) -> bytes:
+    return b"".join((_U32.pack(len(texts)), *(_word(text) for text in texts)))
+
+
+def reserve_low_fds() -> None:
+    """A keeper gets its files as 0 to 4: none of our own may sit there, or placing one would close another."""
+    while (fd := os.open("/dev/null", os.O_RDWR)) < LOWEST_FREE_FD:
+        pass
+    os.close(fd)
+
+
+class Keeper:
+    """One keeper and its waiting child. `order_fd`: silent end-of-file when the command runs, else five bytes."""
+
+    def __init__(self, binary: str) -> None:
+        stdin_r, self.stdin_fd = os.pipe()
+        self.stdout_fd, stdout_w = os.pipe()
+        self.stderr_fd, stderr_w = os.pipe()
+        self._order, order = socket.socketpair()
+        self._line, line = socket.socketpair()
+        given = (stdin_r, stdout_w, stderr_w, order.fileno(), line.fileno())
+        places = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(given)]
+        try:
+            self.pid = os.posix_spawn(binary, ["keeper"], {}, file_actions=places, setsigmask=[])
+        except BaseException:
+            self.abandon()
+            raise
+        finally:
+            for fd in given[:3]:
+                os.close(fd)
+            order.close()
+            line.close()
+        for fd in (self.stdin_fd, self.stdout_fd, self.stderr_fd):
+            os.set_blocking(fd, False)
+        self.order_fd, self.line_fd = self._order.fileno(), self._line.fileno()
+        self._line.setblocking(False)
+
+    def give(self, order: bytes) -> None:
+        """The child reads it at once (it is still our code), so this does not wait for anything of the agent's."""
+        self._order.sendall(order)
+        self._order.setblocking(False)
+
+    def failure(self) -> tuple[str, int] | None:
+        """Stage and errno when the command could not be started; None when it runs."""
+        answer = self._order.recv(5)
+        return (chr(answer[0]), int(_U32.unpack(answer[1:])[0])) if len(answer) == 5 else None
+
+    def reports(self) -> list[tuple[str, int]]:
+        """('E', exit status) and ('Z', number killed); empty when the keeper is gone."""
+        data = self._line.recv(64 * _REPORT.size)
+        return [(chr(kind), value) for kind, value in _REPORT.iter_unpack(data[: len(data) // 8 * 8])]
+
+    def signal_tree(self, number: int) -> None:
+        with suppress(OSError):  # a keeper that ended has no tree
+            self._line.send(bytes([number]))
+
+    def close(self) -> None:
+        """The lines; the command's own three files belong to whoever reads them."""
+        self._order.close()
+        self._line.close()
+
+    def abandon(self) -> None:
+        """A spare that is not wanted: its child ends when its line does."""
+        self.close()
+        for fd in (self.stdin_fd, self.stdout_fd, self.stderr_fd):
+            os.close(fd)
+
+
+class Keepers:
+    """Has one keeper ready ahead of need, and reaps."""
+
+    def __init__(self, loop: Loop, binary: str) -> None:
+        self._loop = loop
+        self._binary = binary
+        self._spare: Keeper | None = None
+        self.on_gone: dict[int, Callable[[], None]] = {}
+
+    def take(self) -> Keeper:
+        keeper, self._spare = self._spare or Keeper(self._binary), None
+        return keeper
+
+    def make_ready(self) -> None:
+        if self._spare is None:
+            self._spare = Keeper(self._binary)
+
+    def reap(self) -> None:
+        """Whatever ended under PID 1: keepers, and orphans of a keeper that was itself killed."""
+        while True:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if self._spare is not None and pid == self._spare.pid:
+                self._spare.abandon()
+                self._spare = None
+            if (gone := self.on_gone.pop(pid, None)) is not None:
+                gone()
+
+
+def take_signals(loop: Loop, reap: Callable[[], None]) -> None:
+    loop.on_wake = reap
+    signal.set_wakeup_fd(loop.wake_fd, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))

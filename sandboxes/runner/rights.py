@@ -1,0 +1,72 @@
+"""Who may do what inside the sandbox: what PID 1 keeps, and how a file thread becomes the user `agent`.
+
+Owns capabilities, credentials and mounts at start. Must fail closed: a thread that could not give up root's rights
+must not touch a file.
+
+A thread changes only its effective user (raw system calls: libc's wrappers would change every thread). Its real and
+saved user stay root, so processes of `agent` can neither signal nor trace it; its effective capabilities are gone, so
+the kernel judges every path by what `agent` may do.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+
+AGENT_UID = 1000
+AGENT_GID = 1000
+
+_CALLS = {
+    "x86_64": {"setresuid": 117, "setresgid": 119, "geteuid": 107, "getegid": 108, "capset": 126},
+    "aarch64": {"setresuid": 147, "setresgid": 149, "geteuid": 175, "getegid": 177, "capset": 91},
+}
+_KEEP = -1
+_MS_BIND = 4096
+_PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 24, 36, 4, 38
+_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SETPCAP = 5, 6, 7, 8
+_CAP_VERSION_3 = 0x20080522
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class NotAllowed(Exception):
+    """The kernel did not do as asked; going on would leave more rights than meant."""
+
+
+def _call(name: str, *args: int) -> int:
+    number = _CALLS[platform.machine()][name]
+    return int(_libc.syscall(number, *(ctypes.c_long(a) for a in args)))
+
+
+def thread_as_agent() -> None:
+    """Called first thing in a file thread. For this thread only, and checked."""
+    _call("setresgid", _KEEP, AGENT_GID, _KEEP)
+    _call("setresuid", _KEEP, AGENT_UID, _KEEP)
+    if (_call("geteuid"), _call("getegid")) != (AGENT_UID, AGENT_GID):
+        raise NotAllowed("a file thread could not become the user agent")
+
+
+def bind(source: str, target: str) -> None:
+    if _libc.mount(source.encode(), target.encode(), None, _MS_BIND, None):
+        error = ctypes.get_errno()
+        raise OSError(error, f"mount {source} on {target}: {os.strerror(error)}")
+
+
+def be_subreaper() -> None:
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def keep_only_what_keepers_need() -> None:
+    """Drops every other capability, for good: also from what an executed keeper could get back."""
+    kept = (_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SETPCAP)
+    for cap in range(64):
+        if cap not in kept:
+            _libc.prctl(_PR_CAPBSET_DROP, cap, 0, 0, 0)
+    mask = sum(1 << cap for cap in kept)
+    head = ctypes.create_string_buffer(struct.pack("Ii", _CAP_VERSION_3, 0))
+    data = ctypes.create_string_buffer(struct.pack("6I", mask, mask, 0, 0, 0, 0))
+    number = _CALLS[platform.machine()]["capset"]
+    if _libc.syscall(number, head, data):
+        raise NotAllowed(f"capset: {os.strerror(ctypes.get_errno())}")
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

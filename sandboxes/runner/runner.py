@@ -1,0 +1,251 @@
+"""PID 1 of a sandbox: hears the host, starts commands, reads and writes files, tells what came of it.
+
+Owns the session with the host and which sender may speak next. Must never run anything that did not come in a frame of
+the host's session, and never keep a secret where the sandbox's user could look.
+"""
+
+import os
+import sys
+from typing import Any
+
+from . import frames, keepers, rights
+from .channel import Channel
+from .commands import Command
+from .files import Pool, Read, Transfer, Write
+from .jobs import Jobs
+from .keepers import Keepers, Order
+from .loop import Loop
+
+SPARE_DELAY_S = 0.02
+WARM_DELAY_S = 0.5
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ENV = {
+    "PATH": PATH,
+    "HOME": "/home/agent",
+    "USER": "agent",
+    "LOGNAME": "agent",
+    "SHELL": "/bin/bash",
+    "LANG": "C.UTF-8",
+    "TMPDIR": "/var/tmp",
+    "PWD": "",
+}
+
+
+class Runner:
+    def __init__(self, keeper: str, boot: str) -> None:
+        self.loop = Loop()
+        self.keepers = Keepers(self.loop, keeper)
+        self.jobs = Jobs()
+        self._boot = boot
+        self._env = dict(ENV)
+        self._reads: dict[int, Transfer] = {}
+        self._writes: dict[int, Write] = {}
+        self._turn = 0
+        self._pumping = False
+        self.pool = Pool(self.loop, self.pump, self._tell)
+        self.channel = Channel(self.loop, self._heard, self.pump)
+        keepers.take_signals(self.loop, self.keepers.reap)
+
+    def run(self) -> None:
+        self.keepers.make_ready()
+        self.loop.later(WARM_DELAY_S, _warm)
+        self.loop.run()
+
+    # --- speaking --------------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """Lets each sender in turn put one frame, while there is room. Never from within itself."""
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            self._pump()
+        finally:
+            self._pumping = False
+        self.channel.flush()
+
+    def _pump(self) -> None:
+        silent = 0
+        senders = [job for job in (*self.jobs.live(), *self._reads.values()) if job.ref is not None]
+        while senders and silent < len(senders) and self.channel.has_room:
+            self._turn += 1
+            sender = senders[self._turn % len(senders)]
+            silent = 0 if sender.produce(self.channel.send) else silent + 1
+            if silent == 0:
+                self.channel.flush()
+                if sender.ref is None:
+                    self._told(sender)
+                    senders.remove(sender)
+
+    def _told(self, job: Command | Transfer) -> None:
+        for table in (self._reads, self._writes):
+            for ref in [ref for ref, known in table.items() if known is job]:
+                del table[ref]
+        if isinstance(job, Command):
+            self.loop.later(SPARE_DELAY_S, self.keepers.make_ready)
+
+    def _tell(self, transfer: Transfer, kind: int, offset: int) -> None:
+        if transfer.ref is not None:
+            self.channel.send(kind, b"", ref=transfer.ref, offset=offset)
+            self.channel.flush()
+
+    def _answer(self, ref: int, message: dict[str, Any]) -> None:
+        self.channel.send(frames.RESULT, message, ref=ref)
+        self.channel.flush()
+
+    # --- hearing ---------------------------------------------------------------------------------------------------
+
+    def _heard(self, frame: frames.Frame) -> None:
+        if frame.kind == frames.REQUEST:
+            try:
+                self._request(frame)
+            except (frames.BrokenFrame, KeyError, TypeError, ValueError) as error:
+                self._answer(frame.ref, _error("bad_request", f"The runner does not understand this: {error!r}"))
+        elif frame.kind == frames.DATA:
+            if (write := self._writes.get(frame.ref)) is not None:
+                write.content(frame.payload, last=bool(frame.flags & frames.END))
+        elif frame.kind == frames.ACK:
+            self._acked(frame)
+        elif frame.kind == frames.CANCEL:
+            self._cancel(frame.ref)
+        elif frame.kind == frames.SETTLE:
+            for job_id in frame.message()["ids"]:
+                self.jobs.settle(job_id)
+        elif frame.kind == frames.PING:
+            self.channel.send(frames.PONG, b"", offset=frame.offset)
+            self.channel.flush()
+        elif frame.kind == frames.HELLO:
+            self._hello(frame.message())
+
+    def _hello(self, message: dict[str, Any]) -> None:
+        """A new client, or the same one after a break. What it did not get it asks for again, by id."""
+        self.channel.start_over()
+        for job in (*self.jobs.live(), *self._reads.values()):
+            job.unfollow()
+        for write in self._writes.values():
+            if write.result is None:
+                self.jobs.drop(write.id)
+        self._reads.clear()
+        self._writes.clear()
+        self._env.update(message.get("env", {}))
+        running = self.jobs.running()
+        self.channel.send(frames.WELCOME, {"version": frames.VERSION, "boot": self._boot, "running": running})
+        self.channel.flush()
+
+    def _acked(self, frame: frames.Frame) -> None:
+        if (read := self._reads.get(frame.ref)) is not None:
+            read.acked(frame.flags, frame.offset)
+            return
+        for job in self.jobs.live():
+            if job.ref == frame.ref:
+                job.acked(frame.flags, frame.offset)
+
+    def _cancel(self, ref: int) -> None:
+        if (read := self._reads.pop(ref, None)) is not None:
+            read.abort()
+        elif (write := self._writes.pop(ref, None)) is not None and write.result is None:
+            self.jobs.drop(write.id)
+            write.abort()
+        else:
+            for job in self.jobs.live():
+                if job.ref == ref:
+                    job.unfollow()
+
+    def _request(self, frame: frames.Frame) -> None:
+        message, attached = frames.request_parts(frame)
+        verb, ref = message["op"], frame.ref
+        if verb == "read":
+            offset, limit = int(message.get("offset", 0)), message.get("limit")
+            self._reads[ref] = Read(self.pool, "", ref, message["path"], offset=offset, limit=limit)
+        elif verb == "stop":
+            self._stop(ref, message["id"])
+        elif not self._known(ref, message):
+            if verb == "run":
+                self._run(ref, message, attached)
+            elif verb == "write":
+                self._write(ref, message)
+            else:
+                self._answer(ref, {"unknown": True})
+
+    def _known(self, ref: int, message: dict[str, Any]) -> bool:
+        """A job that was asked before is followed, not started."""
+        job = self.jobs.find(message["id"])
+        if job is not None and job.result is None and isinstance(job, Transfer):
+            self._answer(ref, _error("busy", "This write is under way."))
+            return True
+        if job is not None:
+            job.follow(ref, {frames.STDOUT: message.get("stdout", 0), frames.STDERR: message.get("stderr", 0)})
+            return True
+        if (result := self.jobs.settled(message["id"])) is not None:
+            self._answer(ref, {**result, "settled": True})
+            return True
+        return False
+
+    def _run(self, ref: int, message: dict[str, Any], attached: bytes) -> None:
+        if not self.jobs.has_room:
+            self._answer(ref, _error("too_many_commands", "Too many commands run in this sandbox. Wait for one."))
+            return
+        size = message.get("script_bytes", 0)
+        env = {**self._env, "PWD": message["cwd"], **message["env"]}
+        order = Order(message["argv"], message["cwd"], env, stdin=attached[size:], script=attached[:size])
+        command = Command(self.loop, message["id"], self.pump)
+        try:
+            command.start(self.keepers, order, float(message["timeout_s"]))
+        except OSError as error:
+            self._answer(ref, _error("sandbox_error", f"The command was not started: {os.strerror(error.errno or 0)}."))
+            return
+        self.jobs.add(command)
+        command.follow(ref, {})
+
+    def _write(self, ref: int, message: dict[str, Any]) -> None:
+        write = Write(self.pool, message["id"], ref, message["path"], size=message["size"], mode=message["mode"])
+        self.jobs.add(write)
+        self._writes[ref] = write
+
+    def _stop(self, ref: int, job_id: str) -> None:
+        job = self.jobs.find(job_id)
+        if job is None:
+            self._answer(ref, {"unknown": True})
+        else:
+            tag = self.channel.tag
+            job.stop(lambda killed: self._answer(ref, {"ok": {"killed": killed}}) if tag == self.channel.tag else None)
+
+
+def _warm() -> None:
+    """Not at start, where it would be waited for; not at the first file, which would wait too."""
+    import hashlib
+
+    hashlib.sha256(b"")
+
+
+def _error(code: str, detail: str) -> dict[str, Any]:
+    return {"error": {"code": code, "detail": detail}}
+
+
+def prepare(volume: str) -> None:
+    """Lays /work, the home and /var/tmp onto the sandbox's capped volume, then gives up the right to mount."""
+    places = {"work": "/work", "home": ENV["HOME"], "tmp": "/var/tmp"}
+    os.chmod(volume, 0o700)
+    for name, target in places.items():
+        source = os.path.join(volume, name)
+        if not os.path.isdir(source):
+            os.mkdir(source, 0o755)
+            os.chown(source, rights.AGENT_UID, rights.AGENT_GID)
+        rights.bind(source, target)
+    hidden = os.path.join(volume, "hidden")
+    os.makedirs(hidden, mode=0o555, exist_ok=True)
+    rights.bind(hidden, "/proc/1")  # gVisor shows PID 1's environment and open files to everybody
+    rights.keep_only_what_keepers_need()
+
+
+def main() -> None:
+    """`runner KEEPER VOLUME`; a VOLUME of "-" leaves mounts and capabilities as they are (tests on the host)."""
+    keeper, volume = sys.argv[1:]
+    os.umask(0o022)
+    os.setgroups([])
+    rights.be_subreaper()
+    if volume != "-":
+        prepare(volume)
+    os.chdir("/")
+    keepers.reserve_low_fds()
+    Runner(keeper, os.urandom(8).hex()).run()
