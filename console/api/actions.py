@@ -1,0 +1,91 @@
+"""Actions: list, follow to the end, take back, and decide by key where the workspace allows that."""
+
+from typing import Annotated, Any
+
+from django.db.models import prefetch_related_objects
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from approvals.models import Action
+from console.workspaces import db, permissions
+from console.workspaces.keys import Caller
+from sandboxes import acts
+
+from . import answers, gated, listing, schemas
+from .door import SEES_ACTIONS, caller, door
+from .waits import WAIT_MOST_S, waiting
+
+router = Router(tags=["Actions"])
+
+
+@door(router, "GET", "/actions", may=SEES_ACTIONS, answers={200: schemas.Actions})
+async def list_actions(
+    request: HttpRequest,
+    status: schemas.ActionStatus | None = None,
+    agent: str | None = None,
+    sandbox: str | None = None,
+    conversation: str | None = None,
+    undelivered: bool = False,
+    limit: schemas.Limit = 50,
+    cursor: schemas.Cursor | None = None,
+) -> schemas.Actions:
+    """List actions, newest first. `undelivered`: ended, and its agent has not been given the outcome yet.
+
+    Outcomes here are without output; get the action for that.
+    """
+    asked = {"status": status, "agent_id": agent, "sandbox_id": sandbox, "conversation": conversation}
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    found, more = await db.read(_list, caller(request), wanted, undelivered, limit, cursor)
+    return schemas.Actions(items=[schemas.Action.of(row, outcome=row.outcome()) for row in found], next_cursor=more)
+
+
+def _list(
+    who: Caller, wanted: dict[str, str], undelivered: bool, limit: int, cursor: str | None
+) -> tuple[list[Action], str | None]:
+    found = Action.objects.visible_to(who).filter(**wanted)
+    if undelivered:
+        found = found.filter(asked=True, delivered_at=None).exclude(ended_at=None)
+    return listing.page(found.prefetch_related("decisions__by__user"), limit, cursor)
+
+
+@door(router, "GET", "/actions/{action_id}", may=SEES_ACTIONS, answers={200: schemas.Action}, fails=("too_many",))
+async def get_action(
+    request: HttpRequest, action_id: str, wait: Annotated[float, Query(ge=0, le=WAIT_MOST_S)] = 0
+) -> HttpResponse:
+    """Get an action; with `wait`, as soon as it has ended. A wait that ends first is no refusal: ask again."""
+    who = caller(request)
+    if wait:
+        with waiting(who.key_id):
+            action = await acts.settled(who, action_id, wait_s=wait)
+    else:
+        action = await acts.settled(who, action_id, wait_s=0)
+    gated.given(request, action)
+    return await _whole(action)
+
+
+@door(
+    router, "POST", "/actions/{action_id}/cancel", may=(permissions.SANDBOXES_RUN,), keys="agent",
+    answers={200: schemas.Action},
+)  # fmt: skip
+async def cancel_action(request: HttpRequest, action_id: str) -> HttpResponse:
+    """Take back what has not started. What has started or ended stays as it is, and the answer says how that is."""
+    return await _whole(await acts.cancel(caller(request), action_id))
+
+
+@door(
+    router, "POST", "/actions/{action_id}/decision", may=(permissions.APPROVALS_REVIEW,), keys="workspace",
+    answers={200: schemas.Action}, fails=("already_decided", "wrong_digest"),
+)  # fmt: skip
+async def decide_action(request: HttpRequest, action_id: str, body: schemas.NewDecision) -> HttpResponse:
+    """Approve or deny, for the exact digest that was looked at. Only where deciding by key is on; never by an agent."""
+    return await _whole(
+        await acts.decide_by_key(caller(request), action_id, body.verdict, digest=body.digest, reason=body.reason)
+    )
+
+
+async def _whole(action: Action) -> HttpResponse:
+    outcome: dict[str, Any] | None = await acts.outcome(action)
+    await db.read(prefetch_related_objects, [action], "decisions__by__user")
+    result = (outcome or {}).get("result") or {}
+    size = sum(len(result.get(name, "")) for name in ("stdout", "stderr"))
+    return await answers.large(schemas.Action.of(action, outcome=outcome), size_bytes=size)

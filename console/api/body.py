@@ -1,0 +1,57 @@
+"""JSON bodies: strict, and the big ones parsed off the loop, two at a time.
+
+Owns the bytes of a body until they are JSON. Must never parse more than a mebibyte on the loop: everybody waits for it.
+"""
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.http import HttpRequest
+from ninja.parser import Parser
+
+from .errors import Refused
+
+ON_LOOP_BYTES = 1 << 20
+_two_at_a_time = ThreadPoolExecutor(2, thread_name_prefix="json")
+
+
+class Parsed(Parser):
+    """Gives ninja what `read` has parsed before."""
+
+    def parse_body(self, request: HttpRequest) -> Any:
+        return request.json  # type: ignore[attr-defined]
+
+
+async def read(request: Any) -> None:
+    """Puts the body's JSON into `request.json`; none at all is `{}`. Raises Refused, `malformed`."""
+    size = int(request.META.get("CONTENT_LENGTH") or 0)
+    if 0 < size <= ON_LOOP_BYTES:
+        request.json = _parse(request)
+    else:  # a chunked body does not tell its length
+        request.json = await asyncio.get_running_loop().run_in_executor(_two_at_a_time, _parse, request)
+    # ninja looks whether there are bytes, and takes the JSON from `Parsed`: the bytes themselves are not kept twice.
+    request._body = b"{}"
+
+
+def _parse(request: HttpRequest) -> Any:
+    content = request.body
+    if not content.strip():
+        return {}
+    try:
+        return json.loads(content, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError and too long numbers are ValueErrors
+        raise Refused("malformed", f"The body is not JSON: {_why(error)}. Send one JSON object in UTF-8.") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at line {error.lineno}, column {error.colno}"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "it holds bytes that are no UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)

@@ -1,0 +1,115 @@
+"""How an operation is declared: which keys, which permission, which gate, what it answers.
+
+What is declared is what is checked before a body is looked at, and what the OpenAPI document says: they cannot differ.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import Any, Literal, TypeVar
+
+from django.http import HttpRequest
+from ninja import Router
+
+from console.workspaces import permissions
+from console.workspaces.errors import PermissionDenied
+from console.workspaces.keys import Caller
+
+from . import body, schemas
+from .errors import Refused, status_of
+
+Keys = Literal["any", "workspace", "agent"]
+# `approval`: by an agent's key it becomes an action that a person or a rule lets through. `recorded`: an action that
+# never asks. `none`: changes nothing inside a sandbox.
+Gate = Literal["approval", "recorded", "none"]
+View = TypeVar("View", bound=Callable[..., Any])
+SEES = (permissions.SANDBOXES_READ, permissions.SANDBOXES_RUN)
+SEES_ACTIONS = (*SEES, permissions.APPROVALS_REVIEW)
+
+
+@dataclass(frozen=True)
+class Door:
+    """Runs before ninja parses anything: who calls, may they, and is the body JSON."""
+
+    may: tuple[str, ...]
+    keys: Keys
+    has_body: bool
+
+    async def __call__(self, request: Any) -> Caller:
+        who = request.scope.get("caller")
+        if not isinstance(who, Caller):  # the doorman lets nobody in without one; if he was left out, nobody comes in
+            raise Refused("no_key", "Send a key, as `X-API-Key: …` or `Authorization: Bearer …`.")
+        if "\0" in request.path or "%00" in request.META["QUERY_STRING"]:
+            raise Refused("malformed", "The address holds a NUL byte.")
+        self._check(who)
+        if self.has_body:
+            await body.read(request)
+        return who
+
+    def _check(self, who: Caller) -> None:
+        if self.keys == "workspace" and who.is_agent:
+            raise PermissionDenied("An agent's key cannot do this. Use a workspace key of a member who may.")
+        if self.keys == "agent" and not who.is_agent:
+            raise PermissionDenied("Only the agent whose call this is can do this, with its own key.")
+        if self.may and not who.permissions & set(self.may):
+            who.need(self.may[0])
+
+
+def caller(request: HttpRequest) -> Caller:
+    found: Caller = request.auth  # type: ignore[attr-defined]
+    return found
+
+
+def door(
+    router: Router,
+    method: str,
+    path: str,
+    *,
+    may: tuple[str, ...] = (),
+    keys: Keys = "any",
+    gate: Gate = "none",
+    answers: Mapping[int, Any],
+    fails: Iterable[str] = (),
+) -> Callable[[View], View]:
+    """`may`: any one of these permissions opens it; none: every key. `fails`: the codes it can refuse with, beyond
+    those that every call can."""
+    has_body = method in ("POST", "PUT")
+    refusals = _by_status({*fails, *_always(path, has_body=has_body, limited=bool(may) or keys != "any")})
+    extra = {
+        "x-permission": list(may),
+        "x-keys": keys,
+        "x-gate": gate,
+        "responses": {
+            status: {"description": " · ".join(f"`{code}`" for code in sorted(codes))}
+            for status, codes in refusals.items()
+        },
+    }
+
+    def declare(view: View) -> View:
+        summary, _, description = (view.__doc__ or "").strip().partition("\n\n")
+        return router.api_operation(
+            [method],
+            path,
+            auth=Door(may, keys, has_body),
+            response={**answers, **dict.fromkeys(refusals, schemas.Problem)},
+            operation_id=view.__name__,
+            summary=summary.rstrip("."),
+            description=cleandoc(description),
+            openapi_extra=extra,
+        )(view)
+
+    return declare
+
+
+def _always(path: str, *, has_body: bool, limited: bool) -> set[str]:
+    found = {"malformed", "no_key", "bad_key", "validation", "internal"}
+    found |= {"permission_denied"} if limited else set()
+    found |= {"not_found"} if "{" in path else set()
+    return found | ({"too_large"} if has_body else set())
+
+
+def _by_status(codes: Iterable[str]) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for code in codes:
+        found.setdefault(status_of(code), set()).add(code)
+    return dict(sorted(found.items()))

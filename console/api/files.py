@@ -1,0 +1,90 @@
+"""Files: write one, read one. Whole files in JSON, up to 100 MB."""
+
+import asyncio
+import base64
+import binascii
+from typing import Annotated
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router
+
+from console.doorman import body_parsed
+from console.workspaces import permissions
+from console.workspaces.errors import Invalid
+from sandboxes import acts
+from sandboxes.errors import FileError
+
+from . import answers, gated, schemas
+from .commands import IdempotencyKey
+from .door import caller, door
+from .errors import Refused
+
+router = Router(tags=["Files"])
+FILE_BYTES = 100 << 20
+FILE_ERRORS = (
+    "file_not_found", "is_a_directory", "not_a_file", "permission_denied_in_sandbox", "no_space", "bad_path",
+)  # fmt: skip
+
+
+@door(
+    router, "POST", "/sandboxes/{sandbox_id}/files", may=(permissions.SANDBOXES_RUN,), gate="approval",
+    answers={200: schemas.Written}, fails=(*gated.REFUSALS, *FILE_ERRORS),
+)  # fmt: skip
+async def write_file(
+    request: HttpRequest, sandbox_id: str, body: schemas.NewFile, idempotency_key: IdempotencyKey = ""
+) -> schemas.Written:
+    """Write a file, whole. Directories above it are made.
+
+    By an agent's key it may wait for a reviewer, as a command does.
+    """
+    content = await asyncio.to_thread(_decode, body.content, body.encoding)
+    body_parsed(request.scope)  # type: ignore[attr-defined]
+    arguments = {"path": body.path, "content": content, "mode": body.mode}
+    reason = body.reason
+    del body, content  # while it waits for a reviewer, neither form of the file stays in memory
+    ended = await gated.call(request, sandbox_id, "write", arguments, reason=reason, idempotency_key=idempotency_key)
+    return schemas.Written(**(ended.action.result or {}), action_id=ended.action.pk, joined=ended.joined)
+
+
+def _decode(content: str, encoding: schemas.Encoding) -> bytes:
+    try:
+        found = content.encode() if encoding == "utf-8" else base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Invalid(f"`content` is not {encoding}: {error}.", field="content") from error
+    if len(found) > FILE_BYTES:
+        detail = f"The file has {len(found)} bytes; a call takes up to {FILE_BYTES}."
+        raise Refused("too_large", detail, limit_bytes=FILE_BYTES)
+    return found
+
+
+@door(
+    router, "GET", "/sandboxes/{sandbox_id}/files", may=(permissions.SANDBOXES_RUN,), gate="recorded",
+    answers={200: schemas.File},
+    fails=(*FILE_ERRORS, "not_utf8", "sandbox_gone", "sandbox_not_enabled", "no_runtime", "too_large"),
+)  # fmt: skip
+async def read_file(
+    request: HttpRequest,
+    sandbox_id: str,
+    path: Annotated[str, Query(min_length=1, max_length=4096)],
+    encoding: schemas.Encoding = "utf-8",
+) -> HttpResponse:
+    """Read a file, whole. Reading never asks."""
+    content, found = await acts.read_file(caller(request), sandbox_id, path)
+    answer = schemas.File(
+        path=found.path,
+        content=await asyncio.to_thread(_encode, content, encoding, found.path),
+        encoding=encoding,
+        size=found.size,
+        sha256=found.sha256,
+    )
+    return await answers.large(answer, size_bytes=len(content))
+
+
+def _encode(content: bytes, encoding: schemas.Encoding, path: str) -> str:
+    if encoding == "base64":
+        return base64.b64encode(content).decode()
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        detail = f"{path} is not UTF-8 (byte {error.start}). Read it with `encoding=base64`."
+        raise FileError("not_utf8", detail, path=path) from error

@@ -1,0 +1,94 @@
+"""Calls that are actions: proposed, waited for, and answered with what became of them.
+
+The same for a command and a file. It only proposes and waits: when the client leaves, the wait ends and nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from approvals.models import Action
+from sandboxes import acts
+
+from .door import caller
+from .errors import Refused
+
+# The published client gives up after 120 s; its agent must have an answer by then, decided or not.
+GATED_CALL_S = 100
+# A workspace key's call never asks; this only bounds a wait for a sandbox that does not answer.
+RECORDED_CALL_S = 3600 + 300
+
+REFUSALS = (
+    "pending_approval", "still_running", "denied", "expired", "cancelled", "superseded", "stale_edit",
+    "outcome_unknown", "failed", "sandbox_gone", "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer",
+    "idempotency_mismatch", "too_many", "no_runtime", "no_capacity",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An action that did what was asked. Everything else is raised."""
+
+    action: Action
+    joined: bool
+
+
+async def call(
+    request: HttpRequest, sandbox_id: str, tool: str, arguments: Mapping[str, Any], *, reason: str, idempotency_key: str
+) -> Ended:
+    who, began = caller(request), monotonic()
+    proposed = await acts.propose(
+        who, sandbox_id, tool, arguments, reason=reason, idempotency_key=idempotency_key or None
+    )
+    budget_s: float = getattr(settings, "GATED_CALL_S", GATED_CALL_S) if who.is_agent else RECORDED_CALL_S
+    action = await acts.settled(who, proposed.action_id, wait_s=max(0.0, budget_s - (monotonic() - began)))
+    given(request, action)
+    if action.status != "succeeded":
+        raise _refusal(action, joined=proposed.joined)
+    return Ended(action, proposed.joined)
+
+
+def given(request: HttpRequest, action: Action) -> None:
+    """Once the answer has gone out to a client still there, the same call proposes anew instead of joining."""
+    if action.asked and not action.is_open and caller(request).is_agent and action.delivered_at is None:
+        after: list[Any] = request.scope.setdefault("after_send", [])  # type: ignore[attr-defined]
+        after.append(lambda: acts.mark_delivered(action.pk))
+
+
+def _refusal(action: Action, *, joined: bool) -> Refused:
+    code, detail, more = _why(action)
+    return Refused(code, detail, **{"action_id": action.pk, "status": action.status, "joined": joined, **more})
+
+
+def _why(action: Action) -> tuple[str, str, dict[str, Any]]:
+    match action.status:
+        case "pending" | "approved":
+            return "pending_approval", _still_waits(action), {}
+        case "running":
+            return "still_running", _still_runs(action), {}
+        case "denied":
+            detail = f"This was denied and not run. Reason: {action.end_reason}"
+            return "denied", detail, {"reason": action.end_reason, "decided_by": action.decided_by}
+        case "unknown":
+            detail = f"{action.pk} began and its end was lost; it may have run. Look before you propose it again."
+            return "outcome_unknown", detail, {}
+        case "failed" | "superseded":
+            error = dict(action.error or {})
+            detail = str(error.pop("detail", action.end_reason))
+            return str(error.pop("code", action.status)), detail, error
+        case _:
+            return action.status, action.end_reason, {"decided_by": action.decided_by}
+
+
+def _still_waits(action: Action) -> str:
+    what = "waits for a reviewer" if action.status == "pending" else "was approved and waits for its start"
+    follow = f"/v1/actions/{action.pk}?wait=55"
+    return f"{action.pk} {what}. Make the same call again to go on waiting, or follow it at {follow}."
+
+
+def _still_runs(action: Action) -> str:
+    return f"{action.pk} still runs. Follow it at /v1/actions/{action.pk}?wait=55 instead of calling again."

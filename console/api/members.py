@@ -1,0 +1,75 @@
+"""Members and what they may, as on the pages."""
+
+from functools import partial
+
+from django.http import HttpRequest
+from ninja import Router, Status
+
+from console.workspaces import db, members, permissions
+from console.workspaces.keys import Caller
+from console.workspaces.models import Member
+
+from . import acting, listing, schemas
+from .door import caller, door
+
+router = Router(tags=["Members"])
+manages = partial(door, router, keys="workspace", may=(permissions.MEMBERS_MANAGE,))
+
+
+@manages("GET", "/members", answers={200: schemas.Members})
+async def list_members(
+    request: HttpRequest, limit: schemas.Limit = 50, cursor: schemas.Cursor | None = None
+) -> schemas.Members:
+    """List the workspace's members, newest first."""
+    found, more = await db.read(_list, caller(request), limit, cursor)
+    return schemas.Members(items=[schemas.Member.of(row) for row in found], next_cursor=more)
+
+
+def _list(who: Caller, limit: int, cursor: str | None) -> tuple[list[Member], str | None]:
+    rows = Member.objects.current().filter(workspace_id=who.workspace_id)
+    return listing.page(rows.select_related("user").prefetch_related("permissions"), limit, cursor)
+
+
+@manages("POST", "/members", answers={201: schemas.MemberMade}, fails=("conflict",))
+async def add_member(request: HttpRequest, body: schemas.NewMember) -> Status[schemas.MemberMade]:
+    """Add a member, by e-mail address. They start without any permission; a new user gets a first password."""
+    return Status(201, await db.write(_add, caller(request), body))
+
+
+def _add(who: Caller, body: schemas.NewMember) -> schemas.MemberMade:
+    by = acting.member(who)
+    made, password = members.add_by_email(by.workspace, email=body.email, name=body.name, by=by)
+    return schemas.MemberMade.of(made, first_password=password)
+
+
+@manages("DELETE", "/members/{member_id}", answers={200: schemas.Done}, fails=("conflict",))
+async def remove_member(request: HttpRequest, member_id: str) -> schemas.Done:
+    """Remove a member, with their keys and permissions."""
+    await db.write(_remove, caller(request), member_id)
+    return schemas.Done()
+
+
+def _remove(who: Caller, member_id: str) -> None:
+    members.remove(acting.other_member(who, member_id), by=acting.member(who))
+
+
+@manages("PUT", "/members/{member_id}/permissions/{permission}", answers={200: schemas.Done})
+async def give_permission(request: HttpRequest, member_id: str, permission: str) -> schemas.Done:
+    """Give a member a permission by name; again: nothing happens. Nobody gives themselves `sandboxes:run`."""
+    await db.write(_give, caller(request), member_id, permission)
+    return schemas.Done()
+
+
+def _give(who: Caller, member_id: str, permission: str) -> None:
+    members.give(acting.other_member(who, member_id), permission, by=acting.member(who))
+
+
+@manages("DELETE", "/members/{member_id}/permissions/{permission}", answers={200: schemas.Done}, fails=("conflict",))
+async def take_permission(request: HttpRequest, member_id: str, permission: str) -> schemas.Done:
+    """Take a permission from a member. The last `members:manage` of a workspace stays."""
+    await db.write(_take, caller(request), member_id, permission)
+    return schemas.Done()
+
+
+def _take(who: Caller, member_id: str, permission: str) -> None:
+    members.take(acting.other_member(who, member_id), permission, by=acting.member(who))
