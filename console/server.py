@@ -1,8 +1,8 @@
 """The server: daphne's, with an application that starts at the headers, sends that wait, and an orderly stop.
 
 Owns the connections and the reactor of this process. Knows bytes; must never know a URL, a key or a limit. Stands on
-daphne's private Server.connections, application_checker and timeout_checker. Must only be imported by `manage.py up` (and
-tests): the import installs a reactor.
+daphne's private Server.connections, application_checker and timeout_checker. Must only be imported by `manage.py up`
+and tests: the import installs a reactor.
 """
 
 import asyncio
@@ -53,7 +53,10 @@ class Server(daphne.server.Server):
         self.connections: dict[Protocol, dict[str, Any]] = {}
         self.http_factory, self.ws_factory = HTTP(self), WebSockets(self, server="")
         self.ws_factory.setProtocolOptions(
-            autoPingTimeout=PING_TIMEOUT_S, openHandshakeTimeout=5, maxMessagePayloadSize=SOCKET_MESSAGE_BYTES
+            autoPingTimeout=PING_TIMEOUT_S,
+            allowNullOrigin=True,  # whose page may open a socket is the application's to say
+            openHandshakeTimeout=5,
+            maxMessagePayloadSize=SOCKET_MESSAGE_BYTES,
         )
 
     def run(self, ready: Callable[[], None]) -> None:

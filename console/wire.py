@@ -90,7 +90,7 @@ class Request(WebRequest):
             return super().requestReceived(command, path, version)
         self.body_ended = True
         if self.channel:
-            self.channel._savedTimeOut = self.channel.timeOut  # Twisted saved None when the socket was paused
+            self.channel._savedTimeOut = self.channel.factory.timeOut  # Twisted saved None if the socket was paused
         if self.linger:
             self.linger.cancel()
             self._cleanup()
@@ -155,7 +155,7 @@ class Request(WebRequest):
     def _pause(self, paused: bool) -> None:
         self.paused = paused
         if not self.body_ended:  # Twisted's 60 s are for a client that sends slowly, not for us
-            self.channel.setTimeout(None if paused else self.channel.timeOut)
+            self.channel.setTimeout(None if paused else self.channel.factory.timeOut)
         transport = self.channel.transport
         transport.pauseProducing() if paused else transport.resumeProducing()
 

@@ -1,8 +1,8 @@
 """The one door from async code to the ORM: `await db.read(fn, …)`, `await db.write(fn, …)`, from any loop.
 
-Owns the database threads and, through them, the handles: each thread keeps one. `fn` is plain synchronous code and brings
-its own `atomic` where it writes; it must never wait for a network, render, or call back into async code. One writer thread
-on SQLite: its own queue for the write lock is unfair, and a second thread only makes the slowest call slower.
+Owns the database threads and, through them, the handles: each thread keeps one. `fn` is plain synchronous code and
+brings its own `atomic` where it writes; it must never wait for a network, render, or call back into async code. One
+writer thread on SQLite: its queue for the write lock is unfair, and a second thread makes only the slowest call slower.
 """
 
 import asyncio
@@ -10,17 +10,20 @@ import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+CLOSE_S = 10
+
 
 class Threads:
-    """Started at first use. `close` ends them, and their handles with them; a later use starts new ones."""
+    """Started at first use. `close` ends them and closes their handles; a later use starts new ones."""
 
     def __init__(self, name: str, count: Callable[[], int]) -> None:
         self._name, self._count = name, count
@@ -36,8 +39,18 @@ class Threads:
     def close(self) -> None:
         with self._lock:
             pool, self._pool = self._pool, None
-        if pool:
-            pool.shutdown(cancel_futures=True)
+        if pool is None:
+            return
+        together = threading.Barrier(self._count(), timeout=CLOSE_S)  # so that each thread gets one of the calls below
+        for _ in range(together.parties):
+            pool.submit(_close_handle, together)
+        pool.shutdown()
+
+
+def _close_handle(together: threading.Barrier) -> None:
+    with suppress(threading.BrokenBarrierError):
+        together.wait()
+    connections.close_all()
 
 
 _readers = Threads("db-read", lambda: settings.DB_READERS)
@@ -52,8 +65,8 @@ async def read(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 async def write(fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What `fn` answers, run on the writer's thread.
 
-    Cancelling the caller ends the wait, never `fn`: once begun it goes on and commits, `on_commit` included. A call still
-    in the queue is dropped, so whatever must happen together belongs into one `fn`.
+    Cancelling the caller ends the wait, never `fn`: once begun it goes on and commits, `on_commit` included. A call
+    still in the queue is dropped, so whatever must happen together belongs into one `fn`.
     """
     return await _run(_writer, fn, *args, **kwargs)
 
@@ -68,6 +81,6 @@ async def _run(threads: Threads, fn: Callable[P, T], *args: P.args, **kwargs: P.
 
 
 def close() -> None:
-    """End the threads once what they are doing is done; what waits in the queue is dropped."""
+    """End the threads and their handles, once what was asked of them is done."""
     _writer.close()
     _readers.close()
