@@ -59,7 +59,7 @@ def one_line(text: str) -> str:
 
 
 def undrawn(drawn: str) -> str:
-    """The text that `plain` or `one_line` drew. The brackets of a token are no plain characters, so no text forges one."""
+    """The text that `plain` or `one_line` drew. A token's brackets are no plain characters, so no text forges one."""
     return _TOKEN.sub(_untoken, drawn)
 
 

@@ -1,9 +1,11 @@
 """Markup for text that agents or sandboxes made. What is drawn how is decided in `approvals.draw`; here it gets spans.
 
 In the document, read without `.glyph` and `.note`, a drawn text is `approvals.draw.plain` of it: tabs and blanks stay
-themselves (the sheet paints arrows and dots), so that reading, searching and copying give what would run.
+themselves (the sheet paints arrows and dots), so that reading, searching and copying give what would run. A `sheet`
+that fails to draw raises, and its card cannot be approved; a name or a reason that fails is a placeholder.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 
 from django.utils.html import escape
@@ -12,6 +14,7 @@ from django.utils.safestring import SafeString, mark_safe
 from approvals import draw
 from approvals.draw import Piece
 
+_log = logging.getLogger(__name__)
 _MARKUP: dict[str, Callable[[str], str]] = {
     "text": escape,
     "tab": lambda text: f'<span class="tab">{text}</span>',
@@ -28,13 +31,21 @@ def _marked_up(pieces: list[Piece]) -> str:
 
 def inline(text: object) -> SafeString:
     """For names, paths and whatever holds one line: a newline in it is a token."""
-    parts = str(text).split("\n")
-    return mark_safe('<span class="esc">⟨U+000A⟩</span>'.join(_marked_up(draw.pieces(part)) for part in parts))
+    return _or_placeholder(text, '<span class="esc">⟨U+000A⟩</span>')
 
 
 def block(text: object) -> SafeString:
     """For reasons and output: lines stay lines."""
-    return mark_safe("\n".join(_marked_up(draw.pieces(line)) for line in str(text).split("\n")))
+    return _or_placeholder(text, "\n")
+
+
+def _or_placeholder(text: object, newline: str) -> SafeString:
+    # A name that fails to draw must not take the page down with it, and with the page the button that denies.
+    try:
+        return mark_safe(newline.join(_marked_up(draw.pieces(line)) for line in str(text).split("\n")))
+    except Exception:
+        _log.exception("Drawing a text failed")
+        return mark_safe('<span class="esc">not drawn</span>')
 
 
 def sheet(text: str) -> SafeString:

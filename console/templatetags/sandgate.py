@@ -1,11 +1,11 @@
 """Tags and filters of the pages: icons, drawn text, times, sizes."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from console.pages import draw, icons
 
@@ -38,7 +38,9 @@ def span(length: timedelta) -> str:
 @register.filter
 def ago(at: datetime | None, words: str = "ago") -> SafeString:
     """Relative, with UTC in the title. `words` is put behind: "ago" or nothing."""
-    return SafeString("") if at is None else _time(at, f"{_coarse(timezone.now() - at)} {words}".strip())
+    if at is None:
+        return SafeString("")
+    return _time(at, f"{_coarse(timezone.now() - at)} {words}".strip(), since=words)
 
 
 @register.filter
@@ -54,18 +56,22 @@ def day(at: datetime | None) -> SafeString:
 @register.filter
 def left(until: datetime) -> SafeString:
     """`23 h 57 min left`, as a time that the script counts down."""
-    return _time(until, f"{span(until - timezone.now())} left")
+    return _time(until, f"{span(until - timezone.now())} left", left="")
 
 
 def _coarse(length: timedelta) -> str:
     return span(timedelta(hours=length // timedelta(hours=1))) if length >= timedelta(hours=1) else span(length)
 
 
-def _time(at: datetime, words: str) -> SafeString:
+def _time(at: datetime, words: str, **live: str) -> SafeString:
+    """`live` says to the script how the words are kept current."""
+    data = format_html_join("", ' data-{}="{}"', live.items())
+    utc = at.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>',
-        at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        at.strftime("%Y-%m-%d %H:%M:%S"),
+        '<time datetime="{}" title="{} UTC"{}>{}</time>',
+        utc.isoformat(),
+        utc.strftime("%Y-%m-%d %H:%M:%S"),
+        data,
         words,
     )
 
@@ -96,3 +102,9 @@ def initials(name: str) -> str:
     words = [word for word in "".join(c if c.isalnum() else " " for c in str(name)).split() if word]
     letters = words[0][0] + words[1][0] if len(words) > 1 else "".join(words)[:2]
     return letters.upper() or "?"
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A permission's name, which may wrap after its colon."""
+    return format_html_join(mark_safe(":<wbr>"), "{}", ((part,) for part in name.split(":")))

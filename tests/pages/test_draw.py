@@ -59,7 +59,7 @@ def test_any_text_can_be_read_back_from_its_drawing(text: str) -> None:
 def test_a_drawing_is_printable_ascii_but_for_the_brackets_of_tokens(text: str) -> None:
     drawn = re.sub(r"⟨(U\+[0-9A-F]{4,6}|0x[0-9A-F]{2})⟩", "", draw.plain(text))
     assert re.fullmatch(r"[\n\t\x20-\x7e]*", drawn)
-    assert "\n" not in draw.one_line(text) and "\t" not in draw.one_line(text)
+    assert not set("\n\t") & set(draw.one_line(text))
 
 
 @given(ANY_TEXT | NASTY)
@@ -111,11 +111,15 @@ def test_a_look_alike_letter_is_marked_and_named() -> None:
 @pytest.mark.parametrize("text", ["Gr\u00f6\u00dfe", "\u043f\u0440\u0438\u0432\u0435\u0442", "\u65e5\u672c\u8a9e"])
 def test_real_words_of_other_alphabets_are_shown_with_code_points_and_not_accused(text: str) -> None:
     found = draw.survey(text)
-    assert not found.lookalikes and not found.hidden and found.foreign
+    assert not found.lookalikes
+    assert not found.hidden
+    assert found.foreign
     assert "⟨U+" in str(markup.sheet(text))
 
 
-@pytest.mark.parametrize("text", ["\uff52\uff4d", "\U0001d42b\U0001d426", "a\u2215b", "\u201cx\u201d", "\u0441\u043e\u0440"])
+@pytest.mark.parametrize(
+    "text", ["\uff52\uff4d", "\U0001d42b\U0001d426", "a\u2215b", "\u201cx\u201d", "\u0441\u043e\u0440"]
+)
 def test_what_passes_for_ascii_is_accused(text: str) -> None:
     assert look_alikes(text)
 

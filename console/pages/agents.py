@@ -1,0 +1,158 @@
+"""Agents and their Agent Tools, for who holds `agents:manage`. Changing is done by `workspaces.agents`, never here."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Max, Q
+from django.http import Http404
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+
+from approvals.gate import reviewers
+from console.workspaces import agents, members, permissions
+from console.workspaces.errors import SandgateError
+from console.workspaces.models import Agent, Member, Mode
+
+from .shell import complain, member_page, say
+
+MODES = {
+    Mode.ALWAYS: "Always",
+    Mode.RULES: "By rules",
+    Mode.NEVER: "Never",
+}
+KINDS = (("command_mode", "run", "Commands"), ("write_mode", "write", "Files written"))
+
+
+@dataclass
+class Listed:
+    agent: Agent
+    state: tuple[str, str, str]  # level, icon, word
+    asks: str
+    reviewers: str
+    waiting: int
+    last_active: datetime | None
+
+
+@member_page("agents", permissions.AGENTS_MANAGE, methods=("GET", "HEAD", "POST"))
+def listed(request: Any) -> HttpResponseBase:
+    here, error = request.here, ""
+    if request.method == "POST":
+        try:
+            owner = here.member if request.POST.get("own") else None
+            agent = agents.make(here.workspace, name=request.POST.get("name", ""), by=here.member, owner=owner)
+            return redirect("agent-tools", here.workspace.pk, agent.pk)
+        except SandgateError as caught:
+            error = caught.detail
+    return render(
+        request,
+        "agents/list.html",
+        {"agents": _listed(here.workspace.pk), "error": error},
+        status=400 if error else 200,
+    )
+
+
+def _listed(workspace_id: str) -> list[Listed]:
+    found = (
+        Agent.objects.current()
+        .filter(workspace_id=workspace_id)
+        .annotate(waiting=Count("actions", filter=Q(actions__status="pending")), active=Max("actions__created_at"))
+        .order_by("name")
+    )
+    return [_row(agent, agent.waiting, agent.active) for agent in found]
+
+
+def _row(agent: Agent, waiting: int, active: datetime | None) -> Listed:
+    able = [str(member) for member in reviewers(agent).select_related("user")]
+    asks = _asks(agent)
+    if not agent.sandbox_enabled:
+        state = ("", "circle-slash", "sandbox off")
+    elif asks and not able:
+        state = ("stop", "triangle-alert", "no reviewer")
+    else:
+        state = ("go", "check", "on") if asks else ("wait", "triangle-alert", "not gated")
+    words = asks if agent.sandbox_enabled else ""
+    return Listed(
+        agent,
+        state,
+        words or ("nothing" if agent.sandbox_enabled else ""),
+        ", ".join(able) or "nobody",
+        waiting,
+        active,
+    )
+
+
+def _asks(agent: Agent) -> str:
+    """`run by rules, write always`; empty when nothing asks."""
+    words = {Mode.ALWAYS: "always", Mode.RULES: "unless a rule allows"}
+    asking = [
+        f"{tool} {words[Mode(mode)]}" for field, tool, _ in KINDS if (mode := getattr(agent, field)) != Mode.NEVER
+    ]
+    return ", ".join(asking)
+
+
+@member_page("agents", permissions.AGENTS_MANAGE, methods=("GET", "HEAD", "POST"))
+def tools(request: Any, agent_id: str) -> HttpResponseBase:
+    agent = _agent(request, agent_id)
+    if request.method == "POST":
+        try:
+            _save(agent, request.POST, by=request.here.member)
+            say(request, f"Saved. {agent.name} has these settings from now on.")
+            return redirect("agent-tools", request.here.workspace.pk, agent.pk)
+        except (SandgateError, ValueError) as caught:
+            complain(request, getattr(caught, "detail", "A setting is missing. Nothing was changed."))
+            agent.refresh_from_db()
+    return render(request, "agents/tools.html", _shown(request, agent))
+
+
+def _save(agent: Agent, post: Any, *, by: Member) -> None:
+    agents.change_tools(
+        agent,
+        by=by,
+        sandbox_enabled=post.get("sandbox_enabled") == "on",
+        toolset=int(post.get("toolset", "")),
+        command_mode=post.get("command_mode", ""),
+        write_mode=post.get("write_mode", ""),
+    )
+
+
+def _shown(request: Any, agent: Agent) -> dict[str, Any]:
+    kinds = [(field, tool, title, getattr(agent, field)) for field, tool, title in KINDS]
+    return {
+        "agent": agent,
+        "kinds": kinds,
+        "modes": MODES.items(),
+        "toolsets": agents.TOOLSETS.items(),
+        "reviewers": reviewers(agent).select_related("user"),
+        "may_run": agent.may(permissions.SANDBOXES_RUN),
+        "may_give": permissions.MEMBERS_MANAGE in request.here.may,
+        "may_make_keys": permissions.KEYS_MANAGE in request.here.may,
+        "keys": agent.keys.filter(revoked_at=None).count(),
+        "base": f"{request.scheme}://{request.get_host()}",
+    }
+
+
+@member_page("agents", permissions.MEMBERS_MANAGE, methods=("POST",))
+def run_permission(request: Any, agent_id: str) -> HttpResponseBase:
+    """Gives or takes an agent's `sandboxes:run`, by name."""
+    agent, by = _agent(request, agent_id), request.here.member
+    try:
+        if request.POST.get("give"):
+            members.give(agent, permissions.SANDBOXES_RUN, by=by)
+        else:
+            members.take(agent, permissions.SANDBOXES_RUN, by=by)
+    except SandgateError as caught:
+        complain(request, caught.detail)
+    return redirect("agent-tools", request.here.workspace.pk, agent.pk)
+
+
+def _agent(request: Any, agent_id: str) -> Agent:
+    found = (
+        Agent.objects.current()
+        .select_related("owner__user", "workspace")
+        .filter(workspace=request.here.workspace, pk=agent_id)
+    )
+    agent = found.first()
+    if agent is None:
+        raise Http404
+    return agent

@@ -1,0 +1,211 @@
+"""What a card says of an action: every argument that the digest binds is on it, whole, or the card can only be denied.
+
+Plain values for templates; text of agents stays text here, or is drawn by `draw.sheet`. Must never fail: what cannot be
+shown makes a card without sheets, which nobody can approve.
+"""
+
+import codecs
+import hashlib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from approvals import draw, payloads
+from approvals.draw import Survey
+from approvals.models import Action
+
+from . import draw as markup
+
+DRAWN_BYTES = 2 << 20  # beyond this a page is too heavy to read in
+UNDRAWABLE = "Drawing this text failed, so nobody can see what would run. It can only be denied."
+_log = logging.getLogger(__name__)
+
+
+class Undrawable(Exception):
+    """A text that cannot be shown whole; the message says why, for the card."""
+
+
+@dataclass
+class Sheet:
+    """A text that would run or be written. Made means drawn: `html` is the whole of it."""
+
+    name: str
+    end: str
+    about: list[str]
+    html: SafeString = SafeString("")
+    survey: Survey | None = None
+
+    @property
+    def counts(self) -> str:
+        return counts(self.survey) if self.survey else ""
+
+
+@dataclass
+class Flag:
+    level: str  # stop, wait or nothing
+    icon: str
+    word: str
+    why: str
+
+
+@dataclass
+class Matter:
+    wants: str
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    sheets: list[Sheet] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
+    undrawable: str = ""
+
+
+WANTS = {"run": "wants to run a command", "write": "wants to write a file"}
+FLAGS = {
+    "network": ("wait", "globe", "Network", "It may reach hosts outside."),
+    "deletes": ("wait", "trash-2", "Deletes", "It removes files."),
+    "protected_path": ("stop", "lock", "Protected path", "It names a path that is never written."),
+    "unpinned_code": ("wait", "code-xml", "Unpinned code", "It runs code of the workspace, whose text is not here."),
+    "first_time": ("", "sparkles", "First time", "This agent never ran this here."),
+    "hidden_characters": ("stop", "eye-off", "Hidden characters", "It holds characters that show nothing."),
+    "lookalikes": ("stop", "shield-alert", "Look-alike characters", "It holds characters that pass for others."),
+    "binary": ("wait", "binary", "Binary", "It is no text, so it is shown by size and hash."),
+    "large": ("wait", "triangle-alert", "Large", "It is too long to be looked through for hidden characters."),
+    "after_denial": ("wait", "history", "After denial", "A proposal of this conversation was denied before."),
+}
+
+
+def matter(action: Action) -> Matter:
+    """Never raises."""
+    found = Matter(wants=WANTS.get(action.tool, f"wants to {draw.one_line(action.tool)}"))
+    try:
+        found.sheets, found.facts = list(_sheets(action)), list(_facts(action))
+    except Undrawable as error:
+        found.sheets, found.undrawable = [], str(error)
+    except Exception:
+        _log.exception("Drawing action %s failed; its card can only be denied", action.pk)
+        found.sheets, found.undrawable = [], UNDRAWABLE
+    drawn = list(_drawn_flags(found.sheets))
+    known = {flag.word for flag in drawn}  # said better by who has drawn it
+    found.flags = drawn + [flag for flag in map(flag_of, action.flags) if flag.word not in known]
+    return found
+
+
+def _sheets(action: Action) -> Iterator[Sheet]:
+    # What a sheet or a fact shows is taken out of `rest`; what is left is shown as it is, so nothing is ever missing.
+    rest = dict(action.arguments)
+    if action.tool == "run":
+        yield from _command(rest)
+    elif action.tool == "write":
+        yield _file(rest, action.bases)
+    if rest:
+        yield sheet("Arguments", "End of arguments", ["JSON"], _json(rest))
+
+
+def _command(rest: dict[str, Any]) -> Iterator[Sheet]:
+    where = f"in {draw.one_line(rest.pop('cwd'))}"
+    rest.pop("timeout_s")
+    if "argv" in rest:
+        yield sheet("Command", "End of command", ["these words, without a shell", where], _json(rest.pop("argv")))
+    else:
+        yield sheet("Command", "End of command", [f"bash {where}"], text_of(rest.pop("command")))
+    if env := rest.pop("env", None):
+        yield sheet("Environment", "End of environment", ["JSON"], _json(env))
+    if stdin := rest.pop("stdin", None):
+        yield sheet("Standard input", "End of input", [], text_of(stdin))
+
+
+def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
+    path, content, mode = str(rest.pop("path")), rest.pop("content"), rest.pop("mode", None)
+    about = [_replaces(path, bases)] + ([f"mode {mode:04o}"] if mode is not None else [])
+    name = draw.one_line(path)
+    if not isinstance(content, str) and not _is_text(content):
+        size, sha256 = int(content["size"]), str(content["sha256"])
+        about += ["binary, shown by size and hash", number(size, "byte"), f"SHA-256 {sha256}"]
+        return Sheet(name, "End of file", about)
+    return sheet(name, "End of file", [*about, "UTF-8"], text_of(content))
+
+
+def _replaces(path: str, bases: Mapping[str, str | None]) -> str:
+    if path not in bases:
+        return "replaces what is there"
+    return f"replaces version {str(bases[path])[:12]}" if bases[path] else "new file"
+
+
+def _is_text(reference: Mapping[str, Any]) -> bool:
+    """False only for what no editor would show: not UTF-8, or with NUL in it. Large texts are texts."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with payloads.path(reference).open("rb") as file:
+            while chunk := file.read(1 << 20):
+                if "\0" in decoder.decode(chunk):
+                    return False
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def text_of(value: str | Mapping[str, Any]) -> str:
+    """A text argument, fetched where it is kept by its hash and checked against it. Raises Undrawable."""
+    size = len(value.encode()) if isinstance(value, str) else int(value["size"])
+    if size > DRAWN_BYTES:
+        raise Undrawable(
+            f"{number(size, 'byte')} are too many for a page, so nobody can read all of it. It can only be denied."
+        )
+    if isinstance(value, str):
+        return value
+    content = payloads.content(value)
+    if hashlib.sha256(content).hexdigest() != value["sha256"]:
+        raise Undrawable("What is kept on disk is not what was proposed. It can only be denied.")
+    return content.decode()
+
+
+def sheet(name: str, end: str, about: list[str], text: str) -> Sheet:
+    text = text_of(text)
+    return Sheet(name, end, about, markup.sheet(text), draw.survey(text))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=isinstance(value, dict)) + "\n"
+
+
+def counts(found: Survey) -> str:
+    """`16 lines, 669 bytes, 1 blank, 2 tabs`."""
+    parts = [number(found.lines, "line"), number(found.size_bytes, "byte")]
+    parts += [f"{found.blank_lines} blank"] if found.blank_lines else []
+    parts += [number(found.tabs, "tab")] if found.tabs else []
+    parts += [number(found.trailing_blanks, "trailing space")] if found.trailing_blanks else []
+    parts += [f"{found.foreign} beyond ASCII"] if found.foreign else []
+    return ", ".join(parts)
+
+
+def number(amount: int, one: str) -> str:
+    return f"{amount:,} {one if amount == 1 else one + 's'}".replace(",", "\u2009")
+
+
+def _facts(action: Action) -> Iterator[tuple[str, str]]:
+    profile, arguments = action.profile, action.arguments
+    network = str(profile.get("network", "none"))
+    yield "Network", "public, jailed" if network == "public" else network
+    if action.tool == "run":
+        yield "Can change", "/work, home"
+        yield "Runs as", f"{profile.get('user', 'agent')}, up to {arguments['timeout_s']:g} s"
+        env = "set, see below" if arguments.get("env") else "default"
+        yield "Env, stdin", f"{env}, {'given, see below' if arguments.get('stdin') else 'empty'}"
+    yield "Needs", number(action.approvals_needed, "approval")
+
+
+def flag_of(word: object) -> Flag:
+    known = FLAGS.get(str(word))
+    return Flag(*known) if known else Flag("wait", "triangle-alert", draw.one_line(str(word).replace("_", " ")), "")
+
+
+def _drawn_flags(sheets: list[Sheet]) -> Iterator[Flag]:
+    kinds = (("hidden", "eye-off", "Hidden characters"), ("lookalikes", "shield-alert", "Look-alike characters"))
+    for each in (sheet for sheet in sheets if sheet.survey):
+        for kind, icon, word in kinds:
+            found: Survey = each.survey  # type: ignore[assignment]
+            if chars := getattr(found, kind):
+                yield Flag("stop", icon, word, f"{sum(chars.values())}: {draw.named(chars, found.first_lines)}.")

@@ -1,0 +1,135 @@
+"""What became of an action, in words for people: the state, who decided, what was printed.
+
+Reads output from its files, at most SHOWN_BYTES of each stream; the rest is a download. Must never say that something
+ran when nobody knows.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from approvals.models import Action, Decision
+from console.workspaces.models import Member
+from sandboxes import outputs
+from sandboxes.models import Command
+
+SHOWN_BYTES = 64 << 10
+STATES: dict[str, tuple[str, str, str]] = {
+    "pending": ("wait", "hourglass", "waiting"),
+    "approved": ("go", "check", "approved, starting"),
+    "running": ("live", "circle-dot", "running"),
+    "succeeded": ("go", "circle-check", "done"),
+    "failed": ("stop", "circle-x", "failed"),
+    "unknown": ("wait", "circle-question-mark", "unknown"),
+    "denied": ("stop", "ban", "denied"),
+    "expired": ("", "timer", "expired"),
+    "cancelled": ("", "circle-slash", "cancelled"),
+    "superseded": ("", "circle-slash", "superseded"),
+}
+SENTENCES = {
+    "unknown": "It started, and the host was lost before its end was known. It is never run again by itself.",
+    "expired": "It was not run, and this is not a denial. The agent may propose it again.",
+}
+
+
+@dataclass
+class Fate:
+    """A badge: level, icon and word."""
+
+    level: str
+    icon: str
+    word: str
+
+
+@dataclass
+class Stream:
+    name: str
+    head: str
+    left_out: int
+    tail: str
+    total_bytes: int
+
+
+def fate(action: Action) -> Fate:
+    level, icon, word = STATES[action.status]
+    result = action.result or {}
+    if action.status == "succeeded" and "exit_code" in result:
+        good = result["exit_code"] == 0
+        return Fate("go" if good else "stop", icon if good else "circle-x", exit_words(result))
+    if action.status == "succeeded" and action.tool == "write":
+        word = "written"
+    return Fate(level, icon, word)
+
+
+def exit_words(result: dict[str, Any]) -> str:
+    return f"timed out, exit {result['exit_code']}" if result.get("timed_out") else f"exit {result['exit_code']}"
+
+
+def headline(action: Action, *, viewer: Member, decision: Decision | None) -> str:
+    """`Approved by Ines`, `Denied by you`, `Nobody decided`."""
+    if decision:
+        who = "you" if decision.by_id == viewer.pk else str(decision.by)
+        return f"{'Approved' if decision.verdict == 'approve' else 'Denied'} by {who}"
+    return {
+        "expired": "Nobody decided",
+        "cancelled": "Taken back",
+        "superseded": "No longer what was asked",
+        "pending": "Waits for a person",
+    }.get(action.status, "Let through")
+
+
+def sentence(action: Action) -> str:
+    """What happened, beyond the badge."""
+    if action.status == "denied":
+        return f"The agent was told: “A reviewer denied this. It was not run. Reason: {action.end_reason}”"
+    result = action.result or {}
+    if action.status == "succeeded" and "duration_ms" in result:
+        return f"Ran {seconds(result['duration_ms'])}."
+    if action.status == "succeeded" and action.tool == "write":
+        return f"{result.get('size', 0)} bytes are in place."
+    if action.status == "approved":
+        return "It starts as soon as its sandbox is ready."
+    if action.status == "failed":
+        return str((action.error or {}).get("detail", action.end_reason))
+    return SENTENCES.get(action.status, action.end_reason)
+
+
+def seconds(duration_ms: int) -> str:
+    length = timedelta(milliseconds=duration_ms)
+    if length < timedelta(minutes=1):
+        return f"{duration_ms / 1000:.1f} s"
+    return f"{length // timedelta(minutes=1)} min {length.seconds % 60} s"
+
+
+def streams(action: Action) -> list[Stream]:
+    """What it printed so far; nothing for what printed nothing or never ran."""
+    command = Command.objects.filter(action_id=action.pk).first() if action.tool == "run" else None
+    if command is None:
+        return []
+    found = [_stream(command.pk, name) for name in ("stdout", "stderr")]
+    return [stream for stream in found if stream.total_bytes]
+
+
+def _stream(command_id: str, name: Any) -> Stream:
+    kept = outputs.read(command_id, name)
+    half = SHOWN_BYTES // 2
+    if not kept.truncated and len(kept.content) <= SHOWN_BYTES:
+        return Stream(name, _text(kept.content), 0, "", kept.total_bytes)
+    tail = kept.tail if kept.tail else kept.head
+    return Stream(name, _text(kept.head[:half]), kept.total_bytes - 2 * half, _text(tail[-half:]), kept.total_bytes)
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")
+
+
+def lost_race(action: Action, *, mine: Member, mine_at: Any, decision: Decision | None) -> str:
+    """`Ines approved this 3 seconds before you. It is running.`"""
+    word = fate(action).word
+    if decision is None:
+        return f"This ended before your decision: it is {word}."
+    gap = max(0, round((mine_at - decision.at).total_seconds()))
+    who = "You" if decision.by_id == mine.pk else str(decision.by)
+    verb = "approved" if decision.verdict == "approve" else "denied"
+    when = "already" if who == "You" else f"{gap} {'second' if gap == 1 else 'seconds'} before you"
+    return f"{who} {verb} this {when}. It is {word}."

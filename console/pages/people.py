@@ -1,0 +1,109 @@
+"""Signing in and out, and changing one's password. By Django's own sessions; nothing here knows workspaces."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth import authenticate, login, logout, password_validation, update_session_auth_hash
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from .shell import memberships, say
+
+
+def _password() -> forms.CharField:
+    return forms.CharField(max_length=4096, strip=False)
+
+
+class SignIn(forms.Form):
+    email = forms.CharField(max_length=254)
+    password = _password()
+
+    def clean(self) -> dict[str, Any]:
+        found = self.cleaned_data
+        if "email" in found and "password" in found:
+            self.user = authenticate(username=found["email"].strip(), password=found["password"])
+            if self.user is None:
+                self.add_error("password", "Email and password do not match.")
+        return found
+
+
+class NewPassword(forms.Form):
+    old = _password()
+    new = _password()
+    again = _password()
+
+    def __init__(self, user: Any, *args: Any) -> None:
+        super().__init__(*args)
+        self.user = user
+
+    def clean_old(self) -> str:
+        if not self.user.check_password(self.cleaned_data["old"]):
+            raise forms.ValidationError("This is not your password now.")
+        return str(self.cleaned_data["old"])
+
+    def clean_new(self) -> str:
+        new = str(self.cleaned_data["new"])
+        if new == self.cleaned_data.get("old"):
+            raise forms.ValidationError("This is the old one. Choose another.")
+        password_validation.validate_password(new, self.user)
+        return new
+
+    def clean_again(self) -> str:
+        if self.cleaned_data.get("new") not in (None, self.cleaned_data["again"]):
+            raise forms.ValidationError("The two do not match.")
+        return str(self.cleaned_data["again"])
+
+
+@sensitive_post_parameters()
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    next_ = request.POST.get("next") or request.GET.get("next") or "/"
+    if not url_has_allowed_host_and_scheme(next_, {request.get_host()}, request.is_secure()):
+        next_ = "/"
+    if request.user.is_authenticated:
+        return HttpResponseRedirect(next_)
+    form = SignIn(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        login(request, form.user)
+        return HttpResponseRedirect(next_)
+    return render(request, "people/sign-in.html", {"form": form, "next": next_, "host": request.get_host()})
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    logout(request)
+    return redirect("sign-in")
+
+
+@sensitive_post_parameters()
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def password(request: HttpRequest) -> HttpResponse:
+    if not request.user.is_authenticated:
+        return redirect("sign-in")
+    form = NewPassword(request.user, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        user = request.user
+        user.set_password(form.cleaned_data["new"])
+        user.password_must_change = False
+        user.save(update_fields=["password", "password_must_change"])
+        update_session_auth_hash(request, user)  # the other sessions of this person end
+        say(request, "Your password is changed. You are signed out everywhere else.")
+        return redirect("/")
+    return render(request, "people/password.html", {"form": form})
+
+
+@never_cache
+def front(request: HttpRequest) -> HttpResponse:
+    """`/`: to the first workspace of whoever is signed in."""
+    if not request.user.is_authenticated:
+        return redirect("sign-in")
+    if found := memberships(request.user):
+        return HttpResponseRedirect(reverse("home", args=[found[0].workspace_id]))
+    return render(request, "people/nowhere.html", status=403)

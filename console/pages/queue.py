@@ -1,0 +1,174 @@
+"""The queue and its cards. One URL serves the page and, with `?part=`, its fragments; all through `visible_to`.
+
+GET shows, POST decides, and approving takes the digest and the mark of having been shown the whole text.
+"""
+
+from typing import Any
+
+from django.core import signing
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+
+from approvals import decisions, payloads
+from approvals.errors import AlreadyDecided
+from approvals.models import Action, Decision
+from console.workspaces.errors import SandgateError
+from sandboxes import outputs
+from sandboxes.models import Command, Sandbox
+
+from . import cards, fates, rows
+from .shell import LOOK, complain, member_page
+
+LATELY = 20
+BEFORE = 3
+SEEN_FOR_S = 24 * 3600
+NOT_SHOWN = "This page did not show you the whole text, so it cannot approve. Open the action again and read it."
+REASONS = ("Not needed", "Too broad", "Wrong place", "Not safe", "Ask me first")
+_seen = signing.TimestampSigner(salt="console.pages.queue.seen")
+
+
+@member_page("queue", *LOOK)
+def queue(request: Any, action_id: str = "") -> HttpResponseBase:
+    part = request.GET.get("part", "")
+    if part == "list":
+        return render(request, "partials/_list.html", {**_list(request), "open_id": request.GET.get("open", "")})
+    shown = {"card": _card(request, _action(request, action_id))} if action_id else {}
+    if part == "row" and action_id:
+        return render(request, "partials/_row.html", {"row": rows.row(shown["card"]["action"])})
+    if part in ("card", "fate") and action_id:
+        return render(request, f"partials/_{part}.html", shown)
+    return render(request, "queue/queue.html", {**_list(request), **shown, "open_id": action_id})
+
+
+@member_page("queue", *LOOK, methods=("POST",))
+def decide(request: Any, action_id: str) -> HttpResponseBase:
+    action, verdict = _action(request, action_id), request.POST.get("verdict", "")
+    digest = request.POST.get("digest", "")
+    refusal = "" if verdict != "approve" or _was_shown(request, action) else NOT_SHOWN
+    try:
+        if not refusal:
+            reason = _reason(request.POST)
+            decisions.decide(action, verdict, by=request.here.member, digest=digest, reason=reason, via="page")
+    except AlreadyDecided:
+        action.refresh_from_db()
+        refusal = fates.lost_race(action, mine=request.here.member, mine_at=timezone.now(), decision=_decision(action))
+    except SandgateError as error:
+        refusal = error.detail
+    return _answer(request, action, refusal)
+
+
+def _answer(request: Any, action: Action, refusal: str) -> HttpResponseBase:
+    if request.htmx:
+        shown = _card(request, _action(request, action.pk))
+        return render(request, "partials/_card.html", {"card": {**shown, "refusal": refusal}})
+    if refusal:
+        complain(request, refusal)
+    return redirect(reverse("card", args=[request.here.workspace.pk, action.pk]) + "#outcome")
+
+
+def _reason(post: Any) -> str:
+    """The chip and the words, as one sentence after the other."""
+    parts = [str(post.get("quick", "")).strip(), str(post.get("reason", "")).strip()]
+    return ". ".join(part.rstrip(".") if at == 0 and parts[1] else part for at, part in enumerate(parts) if part)
+
+
+@member_page("queue", *LOOK)
+def raw(request: Any, action_id: str) -> HttpResponseBase:
+    """The exact bytes of the command or the file, as a download: never as a page of this origin."""
+    arguments = _action(request, action_id).arguments
+    value = arguments.get("command", arguments.get("content"))
+    if value is None:
+        raise Http404
+    return _download(payloads.content(value), f"{action_id}.bin")
+
+
+@member_page("queue", *LOOK)
+def output(request: Any, action_id: str, stream: str) -> HttpResponseBase:
+    """What is kept of one stream: all of it, or its first and last part."""
+    command = Command.objects.filter(action_id=_action(request, action_id).pk).first()
+    if command is None or stream not in ("stdout", "stderr"):
+        raise Http404
+    return _download(outputs.read(command.pk, stream).content, f"{action_id}.{stream}")  # type: ignore[arg-type]
+
+
+def _download(content: bytes, name: str) -> HttpResponse:
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    return HttpResponse(content, content_type="application/octet-stream", headers=headers)
+
+
+def _action(request: Any, action_id: str) -> Action:
+    visible = Action.objects.visible_to(request.here.member).select_related("agent__owner__user", "workspace")
+    action = visible.filter(pk=action_id).first()
+    if action is None:
+        raise Http404
+    return action
+
+
+def _decision(action: Action) -> Decision | None:
+    return action.decisions.select_related("by__user").order_by("at").first()
+
+
+def _list(request: Any) -> dict[str, Any]:
+    asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent")
+    lately = asked.exclude(status="pending").order_by("-decided_at", "-created_at")[:LATELY]
+    return {
+        "groups": rows.groups(asked.pending()),
+        "lately": [rows.row(action) for action in lately],
+        "seq": request.here.workspace.change_seq,
+    }
+
+
+def _card(request: Any, action: Action) -> dict[str, Any]:
+    """All of a card. `may_approve` is the page's; deciding checks again."""
+    member, decision = request.here.member, _decision(action)
+    matter = cards.matter(action)
+    own = action.agent is not None and action.agent.owner_id == member.pk and not action.agent.self_approval
+    open_ = action.status == "pending" and action.expires_at > timezone.now()
+    return {
+        "action": action,
+        "matter": matter,
+        "sandbox": Sandbox.objects.filter(pk=action.sandbox_id).first(),
+        "before": _before(request, action),
+        "may_decide": open_ and request.here.may_review,
+        "may_approve": open_ and request.here.may_review and not own and not matter.undrawable,
+        "own": own,
+        "seen": "" if matter.undrawable else _mark(request, action),
+        "reasons": REASONS,
+        "fate": fates.fate(action),
+        "headline": fates.headline(action, viewer=member, decision=decision),
+        "sentence": fates.sentence(action),
+        "decision": decision,
+        "streams": fates.streams(action),
+        "digest": f"{action.digest[:8]} {action.digest[8:16]}",
+    }
+
+
+def _before(request: Any, action: Action) -> list[rows.Row]:
+    earlier = Action.objects.visible_to(request.here.member).filter(
+        agent_id=action.agent_id, sandbox_id=action.sandbox_id, created_at__lt=action.created_at
+    )
+    return [rows.row(each) for each in earlier.select_related("agent").order_by("-created_at")[:BEFORE]]
+
+
+def _mark(request: HttpRequest, action: Action) -> str:
+    """Given out only together with the whole text, after it; worth something only to this session and this digest."""
+    what = _shown_to(request, action)
+    return _seen.sign(what).removeprefix(f"{what}:")
+
+
+def _was_shown(request: Any, action: Action) -> bool:
+    try:
+        _seen.unsign(f"{_shown_to(request, action)}:{request.POST.get('seen', '')}", max_age=SEEN_FOR_S)
+    except signing.BadSignature:
+        return False
+    return True
+
+
+def _shown_to(request: HttpRequest, action: Action) -> str:
+    return f"{request.session.session_key}:{action.pk}:{action.digest}"

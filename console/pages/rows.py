@@ -1,0 +1,88 @@
+"""One row of the queue: a short command whole, or what kind and how much, never a long one's first words."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from approvals import draw
+from approvals.models import Action
+
+from .cards import Flag, flag_of, number
+from .fates import Fate, fate
+
+ROW_CHARS = 120
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Row:
+    action: Action
+    icon: str
+    words: str  # ours
+    code: str  # the agent's, drawn by the template
+    size: str
+    fate: Fate
+    flags: list[Flag] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        return f"{self.words} {self.code}".strip()
+
+
+@dataclass
+class Group:
+    """What one conversation of one agent waits for."""
+
+    name: str
+    conversation: str
+    rows: list[Row]
+
+
+def row(action: Action) -> Row:
+    """Never raises: a row that cannot be summed up says so, its card says more."""
+    try:
+        icon, words, code, size = _summary(action)
+    except Exception:
+        _log.exception("Summing up action %s failed", action.pk)
+        icon, words, code, size = "triangle-alert", f"{draw.one_line(action.tool)}, cannot be drawn", "", ""
+    return Row(action, icon, words, code, size, fate(action), [flag_of(word) for word in action.flags])
+
+
+def groups(actions: Iterable[Action]) -> list[Group]:
+    """By conversation, the one that waits longest first; within it in the order of asking."""
+    ordered = sorted(actions, key=lambda action: action.created_at)
+    first: dict[tuple[str, str], int] = {}
+    for at, action in enumerate(ordered):
+        first.setdefault(_whose(action), at)
+    ordered.sort(key=lambda action: first[_whose(action)])
+    return [
+        Group(str(batch[0].agent or "A member's key"), batch[0].conversation, [row(action) for action in batch])
+        for batch in (list(found) for _, found in groupby(ordered, key=_whose))
+    ]
+
+
+def _whose(action: Action) -> tuple[str, str]:
+    return action.agent_id or "", action.conversation
+
+
+def _summary(action: Action) -> tuple[str, str, str, str]:
+    arguments = action.arguments
+    if action.tool == "run":
+        return ("terminal", *_command(arguments["command"] if "command" in arguments else " ".join(arguments["argv"])))
+    if action.tool == "write":
+        content, path = arguments["content"], str(arguments["path"])
+        size = number(len(content.encode()) if isinstance(content, str) else content["size"], "byte")
+        new = action.bases.get(path, "unknown") is None
+        return "file-plus" if new else "file-pen", "write", path, f"new, {size}" if new else size
+    return "circle-dot", draw.one_line(action.tool), "", ""
+
+
+def _command(command: str | dict[str, int]) -> tuple[str, str, str]:
+    if isinstance(command, dict):
+        return "run a long command", "", number(command["size"], "byte")
+    line = command.removesuffix("\n")
+    if "\n" not in line and len(draw.one_line(line)) <= ROW_CHARS:
+        return "", line, "1 line"
+    found = draw.survey(command)
+    return "run a command", "", f"{number(found.lines, 'line')}, {number(found.size_bytes, 'byte')}"

@@ -1,0 +1,78 @@
+"""The queue's socket: ids, numbers and states, never content. A page fetches what it shows through its own URLs.
+
+On connect a snapshot with the number it is true at, then every change of the workspace by number, without a gap: a page
+that misses one connects anew. Who is signed in and may look is asked again every few seconds. Must never take orders.
+"""
+
+import asyncio
+from typing import Any
+
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.conf import settings
+from django.urls import path
+
+from approvals.models import Action
+from console.signed_in import user_of
+from console.workspaces import bus, changes, db
+from console.workspaces.models import Member, User, Workspace
+
+from .shell import LOOK
+
+RECHECK_S = 3.0  # with the query and the close: gone within 5 s of losing the right
+SIGNED_OUT, NOT_YOURS = 4401, 4404
+
+
+class Queue(AsyncJsonWebsocketConsumer):
+    """One page's queue. `scope["user"]` is signed in and the Origin is ours: `console.signed_in` saw to it."""
+
+    pushing: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:  # not in disconnect(): a cancelled consumer never gets there
+            if self.pushing:
+                self.pushing.cancel()
+
+    async def connect(self) -> None:
+        self.workspace_id: str = self.scope["url_route"]["kwargs"]["workspace_id"]
+        if not await db.read(_may_look, self.scope["user"], self.workspace_id):
+            return await self.close()  # before accepting: 403, whether it is somebody else's or nobody's
+        await self.accept()
+        self.pushing = asyncio.create_task(self._push())
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
+        """Nothing that a page says here counts."""
+
+    async def _push(self) -> None:
+        with bus.listening(f"workspace:{self.workspace_id}") as bell:
+            seq, waiting = await db.read(_snapshot, self.workspace_id)
+            await self.send_json({"snapshot": seq, "open": waiting})
+            while not (code := await self._refusal()):
+                for change in await db.read(changes.after, self.workspace_id, seq):
+                    seq = change.seq
+                    await self.send_json(
+                        {"seq": seq, "subject": change.subject, "id": change.subject_id, "status": change.status}
+                    )
+                await bell.wait_s(RECHECK_S / settings.TIMER_DIVISOR)
+        await self.close(code)
+
+    async def _refusal(self) -> int:
+        user = await user_of(self.scope)
+        if not isinstance(user, User):
+            return SIGNED_OUT
+        return 0 if await db.read(_may_look, user, self.workspace_id) else NOT_YOURS
+
+
+def _may_look(user: User, workspace_id: str) -> bool:
+    return Member.objects.of(user).filter(workspace_id=workspace_id, permissions__name__in=LOOK).exists()
+
+
+def _snapshot(workspace_id: str) -> tuple[int, dict[str, str]]:
+    """The number first: a change between the two reads is sent again rather than lost."""
+    seq = Workspace.objects.values_list("change_seq", flat=True).get(pk=workspace_id)
+    rows = Action.objects.filter(workspace_id=workspace_id, asked=True).open().values_list("pk", "status")
+    return seq, dict(rows)
+
+
+routes = [path("ws/queue/<str:workspace_id>", Queue.as_asgi())]

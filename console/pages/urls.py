@@ -1,0 +1,25 @@
+"""The addresses of the pages. Every one inside a workspace names it: `/w/<workspace_id>/…`."""
+
+from django.urls import path
+
+from . import agents, keys, members, people, queue, shell
+
+urlpatterns = [
+    path("", people.front, name="front"),
+    path("sign-in", people.sign_in, name="sign-in"),
+    path("sign-out", people.sign_out, name="sign-out"),
+    path("password", people.password, name="password"),
+    path("w/<str:workspace_id>/", shell.home, name="home"),
+    path("w/<str:workspace_id>/queue", queue.queue, name="queue"),
+    path("w/<str:workspace_id>/queue/<str:action_id>", queue.queue, name="card"),
+    path("w/<str:workspace_id>/queue/<str:action_id>/decide", queue.decide, name="decide"),
+    path("w/<str:workspace_id>/queue/<str:action_id>/raw", queue.raw, name="raw"),
+    path("w/<str:workspace_id>/queue/<str:action_id>/output/<str:stream>", queue.output, name="output"),
+    path("w/<str:workspace_id>/agents", agents.listed, name="agents"),
+    path("w/<str:workspace_id>/agents/<str:agent_id>", agents.tools, name="agent-tools"),
+    path("w/<str:workspace_id>/agents/<str:agent_id>/run", agents.run_permission, name="agent-run"),
+    path("w/<str:workspace_id>/members", members.listed, name="members"),
+    path("w/<str:workspace_id>/members/<str:member_id>", members.permissions, name="member"),
+    path("w/<str:workspace_id>/keys", keys.listed, name="keys"),
+    path("w/<str:workspace_id>/keys/<str:key_id>/revoke", keys.revoke, name="revoke-key"),
+]

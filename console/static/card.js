@@ -1,0 +1,119 @@
+// Guards of the decision bar. Without this script the bar is a plain form below the whole text.
+// Approve opens once the end of everything was on screen, and no click counts in the first moments.
+"use strict";
+
+(() => {
+  const QUIET_MS = 500;
+  let quiet = 0, watching = [];
+
+  const card = () => document.querySelector("#card");
+  const form = () => document.querySelector("#card form.decide");
+
+  function hush() {
+    if (!card()) return;
+    card().dataset.quiet = "";
+    clearTimeout(quiet);
+    quiet = setTimeout(() => delete card()?.dataset.quiet, QUIET_MS);
+  }
+
+  function setUp() {
+    for (const watcher of watching) watcher.disconnect();
+    watching = [];
+    hush();
+    if (!form()) return;
+    fold();
+    if (form().querySelector("[data-approve]")) watchReading();
+  }
+
+  // ---- reading ----
+  function watchReading() {
+    const lines = [...card().querySelectorAll(".sheet .ln")], ends = [...card().querySelectorAll(".sheet > .end")];
+    const seen = new Set(), unread = new Set(ends);
+    const bar = form().querySelector("#seen progress");
+    bar.hidden = false;
+    bar.max = Math.max(1, lines.length);
+    const show = () => {
+      bar.value = unread.size ? Math.min(seen.size, lines.length) : bar.max;
+      const words = form().querySelector("[data-readto]");
+      words.textContent = unread.size ? `${seen.size} of ${lines.length} lines seen, read on` : "Seen to the end";
+      form().querySelector("#seen").classList.toggle("all", !unread.size);
+      card().dataset.seen = unread.size ? "part" : "all";
+      form().querySelector("[data-approve]").setAttribute("aria-disabled", String(unread.size > 0));
+    };
+    const margin = `0px 0px -${form().offsetHeight}px 0px`; // what lies under the bar has not been seen
+    const watcher = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) {
+        if (!isIntersecting) continue;
+        watcher.unobserve(target);
+        if (unread.delete(target)) continue;
+        seen.add(target);
+        target.classList.add("seen");
+      }
+      show();
+    }, { rootMargin: margin });
+    for (const each of [...lines, ...ends]) watcher.observe(each);
+    watching.push(watcher);
+    show();
+  }
+
+  // ---- deny, in two steps ----
+  function fold() {
+    form().dataset.step = "choose";
+    form().querySelector("[data-deny]").textContent = "Deny…";
+    form().querySelector("[data-deny]").className = "btn deny";
+    form().querySelector("[data-cancel]").hidden = true;
+  }
+
+  function unfold() {
+    form().dataset.step = "deny";
+    form().querySelector("[data-deny]").textContent = "Deny";
+    form().querySelector("[data-deny]").className = "btn danger";
+    form().querySelector("[data-cancel]").hidden = false;
+    form().querySelector("textarea").focus();
+  }
+
+  const hasReason = () => form().querySelector("textarea").value.trim() || form().querySelector("[name=quick]:checked");
+
+  function refusesNow(verdict) {
+    if (document.body.dataset.link === "down" || "quiet" in card().dataset) return true;
+    if (verdict === "approve") return card().dataset.seen !== "all" || form().dataset.step !== "choose";
+    if (form().dataset.step === "choose") return unfold(), true;
+    form().querySelector("[data-reason-missing]").hidden = Boolean(hasReason());
+    return !hasReason();
+  }
+
+  // Before htmx sees it, and whether or not htmx is there.
+  document.addEventListener("submit", (event) => {
+    if (event.target !== form()) return;
+    if (!refusesNow(event.submitter?.value)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-cancel]")) fold();
+    const copy = event.target.closest("[data-copy]");
+    if (copy && navigator.clipboard) {
+      event.preventDefault();
+      copyBytes(copy);
+    }
+  });
+
+  async function copyBytes(link) {
+    const text = await (await fetch(link.href)).text();
+    await navigator.clipboard.writeText(text);
+    const words = link.querySelector(".t");
+    words.textContent = "Copied";
+    setTimeout(() => { words.textContent = "Copy bytes"; }, 2000);
+  }
+
+  for (const lost of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
+    document.addEventListener(lost, (event) => {
+      if (event.target === form()) form().querySelector(".unsaved").hidden = false;
+    });
+  }
+  document.addEventListener("htmx:load", (event) => { if (event.target === card()) setUp(); });
+  addEventListener("focus", hush); // the click that brings the window back must not decide
+  addEventListener("resize", hush);
+  setUp();
+})();

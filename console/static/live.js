@@ -1,0 +1,168 @@
+// What every page does by itself: hears of changes, counts what waits, keeps rows and times current.
+// The socket carries ids, numbers and states; what is shown is fetched from the page's own addresses.
+"use strict";
+
+(() => {
+  const body = document.body;
+  const offset = Date.parse(body.dataset.now || "") - Date.now() || 0;
+  const open = new Map(); // id -> status, of everything asked that has not ended
+  const loading = new Map(); // address -> AbortController: the newest answer wins
+  let seq = 0, tries = 0, timer = 0;
+
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const one = (selector) => document.querySelector(selector);
+  const opened = () => one("#card")?.dataset.id || "";
+
+  // ---- fragments ----
+  async function load(target, address) {
+    loading.get(address)?.abort();
+    const control = new AbortController();
+    loading.set(address, control);
+    try {
+      const answer = await fetch(address, { headers: { "HX-Request": "true" }, signal: control.signal });
+      const elsewhere = answer.headers.get("HX-Redirect");
+      if (elsewhere) return location.assign(elsewhere);
+      if (answer.ok) swap(target(), await answer.text());
+    } catch (error) {
+      if (error.name !== "AbortError") console.warn(error);
+    } finally {
+      if (loading.get(address) === control) loading.delete(address);
+    }
+  }
+
+  function swap(target, html) {
+    if (!target || target.outerHTML === html.trim()) return;
+    htmx.swap(target, html, { swapStyle: target.id === "list-body" ? "innerHTML" : "outerHTML", swapDelay: 0, settleDelay: 0 });
+  }
+
+  const rowOf = (id) => one(`.row[data-id="${CSS.escape(id)}"]`);
+  const loadRow = (id) => load(() => rowOf(id), `${rowOf(id).dataset.row}&open=${opened()}`);
+  const loadList = () => load(() => one("#list-body"), one("#list-body").dataset.list).then(count);
+  const loadCard = () => load(() => one("#card"), `${one("#card").dataset.card}?part=card`);
+  const loadFate = () => load(() => one("#outcome"), one("#outcome").dataset.fate);
+
+  // ---- what changed ----
+  function changed(id, status) {
+    const row = rowOf(id), card = one("#card");
+    if (row && row.dataset.status !== status) loadRow(id);
+    if (card?.dataset.id === id && one("#outcome").dataset.status !== status) {
+      // A card that shows a decision keeps what it says about it; only its outcome moves on.
+      card.dataset.status === "pending" ? loadCard() : loadFate();
+    }
+  }
+
+  function reconcile() {
+    for (const shown of all(".row, #card")) {
+      const now = open.get(shown.dataset.id);
+      const was = shown.matches("#card") ? one("#outcome").dataset.status : shown.dataset.status;
+      if (now ? now !== was : ["pending", "approved", "running"].includes(was)) changed(shown.dataset.id, now || "ended");
+    }
+    count();
+  }
+
+  function count() {
+    const waiting = [...open].filter(([, status]) => status === "pending").map(([id]) => id);
+    for (const place of all("[data-waiting]")) {
+      place.textContent = waiting.length;
+      if (place.classList.contains("count")) place.classList.toggle("waiting", waiting.length > 0);
+    }
+    const list = one("#list-body");
+    if (!list) return;
+    document.title = document.title.replace(/^Queue \(\d+\)/, `Queue (${waiting.length})`);
+    const fresh = waiting.filter((id) => !rowOf(id));
+    if (fresh.length && one("[data-nothing]")) return loadList(); // nothing there that could move
+    news(fresh.length);
+  }
+
+  function news(number) {
+    const link = one("[data-news]");
+    const words = `Show ${number} new`;
+    link.hidden = !number;
+    one("[data-quiet-news]").hidden = Boolean(number);
+    if (number && link.querySelector("span").textContent !== words) say(`${number} new ${number === 1 ? "action waits" : "actions wait"}`);
+    link.querySelector("span").textContent = words;
+  }
+
+  const say = (words) => { one("#said").textContent = words; };
+
+  // ---- the socket ----
+  function connect() {
+    clearTimeout(timer);
+    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${body.dataset.socket}`);
+    socket.onmessage = (event) => hear(JSON.parse(event.data), socket);
+    socket.onclose = (event) => {
+      if (event.code >= 4400) return location.reload(); // signed out, or no longer a reviewer here
+      down();
+    };
+  }
+
+  function hear(message, socket) {
+    if ("snapshot" in message) {
+      seq = message.snapshot;
+      open.clear();
+      for (const [id, status] of Object.entries(message.open)) open.set(id, status);
+      up();
+      return reconcile();
+    }
+    if (message.seq <= seq) return;
+    if (message.seq !== seq + 1) return socket.close(); // a gap: a new snapshot mends it
+    seq = message.seq;
+    if (message.subject !== "action") return;
+    const { id, status } = message;
+    if (status === "pending") open.set(id, status);
+    else if (status === "approved" || status === "running") { if (open.has(id)) open.set(id, status); }
+    else open.delete(id);
+    changed(id, status);
+    count();
+  }
+
+  function up() {
+    tries = 0;
+    body.dataset.link = "up";
+    for (const banner of all(".offline")) banner.hidden = true;
+  }
+
+  function down() {
+    body.dataset.link = "down";
+    const wait = Math.min(10, 2 ** tries++);
+    for (const banner of all(".offline")) banner.hidden = false;
+    for (const place of all("[data-retry]")) place.textContent = wait;
+    timer = setTimeout(connect, wait * 1000 * (0.75 + Math.random() / 2));
+  }
+
+  // ---- times, by the server's clock ----
+  function span(seconds) {
+    const minutes = Math.floor(seconds / 60), hours = Math.floor(seconds / 3600);
+    if (seconds < 60) return `${Math.max(0, Math.floor(seconds))} s`;
+    if (minutes < 60) return `${minutes} min`;
+    if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+    return `${Math.floor(hours / 24)} days`;
+  }
+
+  function tick() {
+    const now = Date.now() + offset;
+    for (const time of all("time[data-since]")) {
+      const seconds = (now - Date.parse(time.dateTime)) / 1000;
+      const coarse = seconds >= 3600 ? seconds - (seconds % 3600) : seconds;
+      time.textContent = `${span(coarse)} ${time.dataset.since}`.trim();
+    }
+    for (const time of all("time[data-left]")) {
+      const seconds = (Date.parse(time.dateTime) - now) / 1000;
+      time.textContent = `${span(seconds)} left`;
+      time.parentElement.classList.toggle("soon", seconds < 900);
+    }
+    if (one('#outcome[data-status="running"]') && !document.hidden) loadFate();
+  }
+
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-close]")) event.target.closest(".toast").remove();
+    if (event.target.closest("[data-try-now]")) connect();
+    if (event.target.closest("[data-news]") && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      loadList();
+    }
+  });
+  setInterval(tick, 1000);
+  tick();
+  if (body.dataset.socket) connect();
+})();

@@ -1,0 +1,24 @@
+"""A signed-in browser without a browser."""
+
+import pytest
+from django.test import Client
+
+from tests import people
+
+
+@pytest.fixture(autouse=True)
+def urls(settings):
+    settings.ROOT_URLCONF = "console.pages.urls"
+
+
+@pytest.fixture
+def browser():
+    """`browser(cast.bob)` is a client that is signed in as Bob, and checks CSRF as a real one must pass it."""
+
+    def signed_in(member=None) -> Client:
+        client = Client(enforce_csrf_checks=False)
+        if member is not None:
+            assert client.login(username=member.user.email, password=people.PASSWORD)
+        return client
+
+    return signed_in
