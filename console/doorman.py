@@ -209,15 +209,18 @@ def body_parsed(scope: Scope) -> None:
 
 
 class Sent:
-    """Runs what the door has put into `scope["after_send"]` (functions that return an awaitable), once its whole answer
-    has been sent to a client that was still there. A client that left gets none of it run."""
+    """Runs what the door has put into `scope["after_send"]` (functions that return an awaitable) once its whole
+    answer has gone to a client that was still there, before anything that this client can ask next. A client that left
+    gets none of it run."""
+
+    _running: set[asyncio.Future[None]] = set()
 
     def __init__(self, app: App) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         after: list[Callable[[], Awaitable[None]]] = []
-        gone = complete = False
+        gone = False
 
         async def watched() -> Message:
             nonlocal gone
@@ -226,14 +229,22 @@ class Sent:
             return message
 
         async def sent(message: Message) -> None:
-            nonlocal complete
+            last = message["type"] == "http.response.body" and not message.get("more_body")
+            if last and after:
+                await asyncio.sleep(0)  # that the client has left may be in the queue, not read yet
+                if gone:
+                    after.clear()
             await send(message)
-            complete = complete or (message["type"] == "http.response.body" and not message.get("more_body"))
+            while last and after:  # no look at `gone` here: the server also sends a disconnect after each whole answer
+                self._go(after.pop(0))
 
         await self.app({**scope, "after_send": after}, watched, sent)
-        if complete and not gone:
-            for act in after:
-                await act()
+
+    def _go(self, act: Callable[[], Awaitable[None]]) -> None:
+        """As a task of its own: a client that closes at once after its answer must not cancel it."""
+        task = asyncio.ensure_future(act())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
 
 class FewThreads:

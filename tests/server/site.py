@@ -88,7 +88,25 @@ async def body(request):
     return JsonResponse({"size": size})
 
 
+async def given(request, mb):
+    """Counts answers that a client was there for, in a way that takes a moment."""
+
+    async def note():
+        await asyncio.sleep(0.05)
+        seen["given"] += 1
+
+    request.scope["after_send"].append(note)
+    await asyncio.sleep(0.3)
+
+    async def blocks():
+        for _ in range(mb):
+            yield bytes(1 << 20)
+
+    return StreamingHttpResponse(blocks())
+
+
 urlpatterns = [
+    path("given/<int:mb>", given),
     path("ping", ping),
     path("seen", seen_view),
     path("stream/<int:mb>", stream),
