@@ -94,7 +94,7 @@ class OwnDaemon:
         return changed
 
     def _launch(self) -> subprocess.Popen[bytes]:
-        self.pid_file.unlink(missing_ok=True)  # dockerd refuses to start where a dead one's number is in use again
+        self._forget_dead()
         say(f"starting a Docker daemon of our own ({self.place.socket})")
         # Where a system containerd runs, dockerd shares it: namespaces of our own keep containers apart there.
         # (As flags: releases differ in what the configuration file calls them.)
@@ -111,6 +111,13 @@ class OwnDaemon:
                 start_new_session=True,
             )
 
+    def _forget_dead(self) -> None:
+        """dockerd believes the pid files of dead ones when their numbers are in use again, or not yet collected."""
+        self.pid_file.unlink(missing_ok=True)
+        containerd = self.place.run / "exec/containerd"
+        if not process_of(containerd / "containerd.pid", str(containerd / "containerd.toml")):
+            (containerd / "containerd.pid").unlink(missing_ok=True)
+
     def _wait_until_up(self, started: subprocess.Popen[bytes] | None) -> None:
         end = time.monotonic() + START_S
         while not answers(self.address):
@@ -120,13 +127,7 @@ class OwnDaemon:
             time.sleep(0.1)
 
     def pid(self) -> int | None:
-        """The running daemon's process; a number that another program got since does not count."""
-        try:
-            pid = int(self.pid_file.read_text())
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except (OSError, ValueError):
-            return None
-        return pid if str(self.config_file).encode() in command.split(b"\0") else None
+        return process_of(self.pid_file, str(self.config_file))
 
     def running(self) -> list[str]:
         if self.pid() is None or not answers(self.address):
@@ -143,7 +144,8 @@ class OwnDaemon:
             os.kill(pid, signal.SIGTERM)
             self._wait_until_gone(pid)
         leftovers.end(str(self.place.run / "exec"))
-        if self.pid() is None and str(self.place.run) not in Path("/proc/mounts").read_text():
+        if self.pid() is None:
+            leftovers.unmount(self.place.run, self.place.var / "docker")
             shutil.rmtree(self.place.run, ignore_errors=True)
 
     def _wait_until_gone(self, pid: int) -> None:
@@ -163,6 +165,16 @@ class OwnDaemon:
             say(f"not all sandboxes could be ended: {problem}")
         finally:
             client.close()
+
+
+def process_of(pid_file: Path, word: str) -> int | None:
+    """The live process that the file names, if `word` is on its command line; else the number is another's by now."""
+    try:
+        pid = int(pid_file.read_text())
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return None
+    return pid if word.encode() in words else None
 
 
 def too_long(log: Path) -> bool:

@@ -1,7 +1,9 @@
-"""Container processes that Docker lost: found by a mark in their command line that only ours carry, and killed."""
+"""What Docker lost: container processes, found by a mark in their command line that only ours carry, and mounts."""
 
 import os
+import re
 import signal
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,3 +20,11 @@ def end(mark: str) -> int:
                 os.kill(int(entry.name), signal.SIGKILL)
                 ended += 1
     return ended
+
+
+def unmount(*folders: Path) -> None:
+    """A killed dockerd leaves mounts, under which nothing could be deleted. Innermost first."""
+    for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+        point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), line.split()[1]))
+        if any(point.is_relative_to(folder) for folder in folders):
+            subprocess.run(["umount", "--lazy", point], capture_output=True)
