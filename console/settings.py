@@ -101,7 +101,10 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # TLS ends at the operator's proxy, which also redirects and sets HSTS: this server speaks plain HTTP on loopback.
-SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"] + ([] if HTTPS else ["security.W012", "security.W016"])
+# auth.E003 looks for unique=True on the e-mail; ours is unique whatever its case, by a constraint.
+SILENCED_SYSTEM_CHECKS = ["auth.E003", "security.W004", "security.W008"] + (
+    [] if HTTPS else ["security.W012", "security.W016"]
+)
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
@@ -111,7 +114,6 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [state.CHECKOUT / "console" / "static"]
-STATIC_ROOT = VAR / "static"
 WHITENOISE_USE_FINDERS = True
 
 STORAGES = {
@@ -154,5 +156,9 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "INFO"},
-    "loggers": {"django.request": {"level": "ERROR"}, "django.channels.server": {"level": "WARNING"}},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.channels.server": {"level": "WARNING"},
+        "twisted": {"level": "WARNING"},
+    },
 }
