@@ -26,7 +26,8 @@ class NotEnabled(SandgateError):
 
     def __init__(self, agent: str) -> None:
         super().__init__(
-            f"The sandbox is switched off for agent {agent}. A member with `agents:manage` can switch it on in Agent Tools."
+            f"The sandbox is switched off for agent {agent}. A member with `agents:manage` can switch it on, in "
+            "Agent Tools."
         )
 
 

@@ -1,5 +1,5 @@
-"""The life of an action, on one screen. `advance()` alone writes a status: compare-and-swap, change row and audit row in
-one transaction, announced after its commit. It must never be called outside a transaction of the act it belongs to.
+"""The life of an action, on one screen. `advance()` alone writes a status: compare-and-swap, change row and audit row
+in one transaction, announced after its commit. It must never be called outside a transaction of the act it belongs to.
 
     pending → approved → running → succeeded | failed | unknown
     pending, approved → denied | expired | cancelled | superseded
@@ -31,7 +31,7 @@ OPEN = tuple(state for state, nexts in TABLE.items() if nexts)
 ENDED = tuple(state for state, nexts in TABLE.items() if not nexts)
 # What an agent may propose again as it is: nobody said no to it.
 MAY_RETRY = frozenset({"expired", "superseded", "failed"})
-# Not worth a link in the chain each: reads that were let through (API.md counts them among the recorded, not the audited).
+# Reads that were let through are recorded, and are no links of the chain.
 UNAUDITED_TOOLS = frozenset({"read"})
 
 

@@ -1,4 +1,4 @@
-"""The first start: a workspace, its admin, an agent and keys, made once and written down for the person who started it."""
+"""The first start: a workspace, its admin, an agent and keys, made once and written down for whoever started it."""
 
 import json
 import os

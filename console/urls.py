@@ -1,4 +1,4 @@
-"""Where the doors are. `/v1` is for keys and never takes a session; everything else is for people, or says how we are."""
+"""Where the doors are: `/v1` for keys, never a session; everything else for people."""
 
 from django.urls import include, path
 

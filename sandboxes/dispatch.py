@@ -27,6 +27,7 @@ from .outputs import Outputs
 from .toolsets import named
 
 log = logging.getLogger("sandgate.dispatch")
+COMMAND_FIELDS = ("exit_code", "timed_out", "stdout_bytes", "stderr_bytes", "duration_ms")
 
 
 # In one transaction each, for db.write: the gate's row and ours are both there, or neither.
@@ -193,4 +194,4 @@ class Dispatcher:
 def _outputs_name(pass_: gate.Pass) -> str:
     if pass_.tool != "run":
         return pass_.action_id
-    return Command.objects.values_list("pk", flat=True).get(action_id=pass_.action_id)
+    return str(Command.objects.values_list("pk", flat=True).get(action_id=pass_.action_id))

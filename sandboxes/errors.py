@@ -34,7 +34,7 @@ class BoxGone(SandboxError):
 
 
 class FileError(SandboxError):
-    """`code`: file_not_found, is_a_directory, not_a_file, permission_denied_in_sandbox, no_space, bad_path, not_utf8."""
+    """`code`: file_not_found, is_a_directory, not_a_file, permission_denied_in_sandbox, no_space, bad_path, …"""
 
     def __init__(self, code: str, detail: str, *, path: str) -> None:
         super().__init__(detail, path=path)

@@ -44,9 +44,9 @@ class Hub:
 
     def stop(self, timeout_s: float = STOP_S) -> bool:
         """Ends every sandbox. False: it did not end in time."""
-        with suppress(RuntimeError, AttributeError):  # its loop has ended, or never began
-            assert self._loop and self._main_task
-            self._loop.call_soon_threadsafe(self._main_task.cancel)
+        if self._loop and self._main_task:
+            with suppress(RuntimeError):  # its loop has ended
+                self._loop.call_soon_threadsafe(self._main_task.cancel)
         if self._thread.ident:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()

@@ -1,6 +1,6 @@
 """Rows of sandboxes: made, running, ended. Plain ORM code for `db.read` and `db.write`; the hub does what they say.
 
-Whatever ends a sandbox ends it here, so that `ended_reason` is always set and no action waits for a sandbox that is gone.
+Whatever ends a sandbox ends it here: `ended_reason` is always set, and no action waits for a sandbox that is gone.
 """
 
 from dataclasses import dataclass, field
@@ -90,9 +90,8 @@ def _check_allowed(new: NewSandbox, image: str) -> None:
             "Ask for `network: none`."
         )
     if new.persistent:
-        raise NotAllowed(
-            "Persistent sandboxes are not available here. Leave `persistent` out.", field="persistent", limit=False
-        )
+        why = "Persistent sandboxes are not available here. Leave `persistent` out."
+        raise NotAllowed(why, field="persistent", limit=False)
     if new.image not in (None, "default", image):
         raise NotAllowed(
             f"Image {new.image!r} is not allowed here; there is `default`.", field="image", limit="default"

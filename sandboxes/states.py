@@ -1,5 +1,5 @@
-"""The life of a sandbox, on one screen. `advance()` alone writes a status: compare-and-swap, change row and audit row in
-one transaction, announced after its commit.
+"""The life of a sandbox, on one screen. `advance()` alone writes a status: compare-and-swap, change row and audit row
+in one transaction, announced after its commit.
 
     starting → running ⇄ stopped
     starting, running, stopped → ended
@@ -39,9 +39,8 @@ def advance(sandbox: Sandbox, *, old: str, new: str, actor: audit.Actor, **field
         fields.setdefault("ended_at", timezone.now())
     if not type(sandbox).objects.filter(pk=sandbox.pk, status=old).update(status=new, **fields):
         return False
-    announce(
-        sandbox, status=new, actor=actor, **({"reason": fields["ended_reason"]} if "ended_reason" in fields else {})
-    )
+    why = {"reason": fields["ended_reason"]} if "ended_reason" in fields else {}
+    announce(sandbox, status=new, actor=actor, **why)
     return True
 
 

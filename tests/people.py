@@ -1,4 +1,4 @@
-"""The cast: alice (admin), bob (reviewer), mallory (admin of another workspace), and two agents of alice's workspace."""
+"""The cast: alice (admin), bob (reviewer), mallory (admin of another workspace), and two agents of alice's."""
 
 from dataclasses import dataclass
 

@@ -11,7 +11,7 @@ from .models import Change, Workspace
 
 
 def record(*, workspace_id: str, subject: str, subject_id: str, status: str, agent_id: str = "") -> Change:
-    """Must run inside the transaction of the change itself: the row lock on the workspace keeps numbers without gaps."""
+    """Must run inside the transaction of the change itself: the lock on the workspace keeps numbers without gaps."""
     Workspace.objects.filter(pk=workspace_id).update(change_seq=F("change_seq") + 1)
     seq = Workspace.objects.values_list("change_seq", flat=True).get(pk=workspace_id)
     change = Change.objects.create(

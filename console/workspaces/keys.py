@@ -48,7 +48,7 @@ class Caller:
 
 
 def _hash(secret: str) -> str:
-    # Secrets carry 256 random bits: a plain hash cannot be guessed backwards, and a look-up by it is constant-time enough.
+    # Secrets carry 256 random bits: a plain hash cannot be guessed backwards, nor its look-up timed to any use.
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

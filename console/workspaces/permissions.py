@@ -1,4 +1,4 @@
-"""The permissions there are, and the presets that fill a form. `sandboxes:run` is in no preset and nothing implies it."""
+"""The permissions there are, and the presets that fill a form. `sandboxes:run` is in none, and nothing implies it."""
 
 SANDBOXES_RUN = "sandboxes:run"
 SANDBOXES_READ = "sandboxes:read"

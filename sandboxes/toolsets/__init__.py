@@ -1,7 +1,8 @@
 """The tools: one module each, with the same five names. A tool says what a call must look like, what the digest binds
 beyond its arguments, and how it runs with a Pass. It never asks, and never decides.
 
-`NAME`, `VERSION`, `KIND` · `validate(arguments, agent)` → arguments as approved · `execute(pass_, box, outputs)` → result
+`NAME`, `VERSION`, `KIND` · `validate(arguments, agent)` → the arguments as approved ·
+`execute(pass_, box, outputs)` → the result
 """
 
 from types import ModuleType

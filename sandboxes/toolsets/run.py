@@ -1,4 +1,4 @@
-"""Run a command as `agent`, in `/work`, without a terminal. Its output goes to the outputs given; its result is numbers."""
+"""Run a command as `agent`, in `/work`, without a terminal. Its result is numbers; what it prints goes to outputs."""
 
 import re
 from collections.abc import Mapping

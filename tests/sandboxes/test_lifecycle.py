@@ -1,0 +1,163 @@
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from approvals import decisions, gate
+from approvals.errors import NotEnabled, TooMany
+from approvals.models import Action
+from console.workspaces import agents, audit, permissions
+from console.workspaces.errors import NotFound, PermissionDenied
+from console.workspaces.models import Agent
+from sandboxes import lifecycle, limits
+from sandboxes.errors import BoxGone, NoRuntime, NotAllowed
+from sandboxes.lifecycle import NewSandbox
+from sandboxes.models import Sandbox
+from tests.approvals.proposals import pending
+
+
+def make(caller, **new):
+    return lifecycle.make(caller, NewSandbox(**new), image="default", image_id="sha256:1")
+
+
+def running(caller, **new):
+    sandbox = make(caller, **new)
+    assert lifecycle.started(sandbox, container_id="c1", boot="b1")
+    return Sandbox.objects.get(pk=sandbox.pk)
+
+
+def test_an_agent_whose_sandbox_is_off_gets_none(cast):
+    agents.change_tools(cast.scout, by=cast.alice, sandbox_enabled=False)
+    with pytest.raises(NotEnabled):
+        make(cast.caller(cast.scout))
+
+
+def test_without_sandboxes_run_there_is_none(cast):
+    cast.scout.permissions.all().delete()
+    for caller in (cast.caller(cast.scout), cast.caller(cast.bob, permissions.SANDBOXES_READ)):
+        with pytest.raises(PermissionDenied, match="sandboxes:run"):
+            make(caller)
+    assert not Sandbox.objects.exists()
+
+
+def test_a_new_agent_starts_with_the_sandbox_off(cast):
+    assert not Agent.objects.get(pk=agents.make(cast.workspace, name="new", by=cast.alice).pk).sandbox_enabled
+
+
+@pytest.mark.parametrize(
+    ("new", "error", "field"),
+    [
+        ({"network": "public"}, NoRuntime, None),
+        ({"network": "host"}, NotAllowed, "network"),
+        ({"persistent": True}, NotAllowed, "persistent"),
+        ({"image": "alpine"}, NotAllowed, "image"),
+        ({"memory_mb": 10**6}, NotAllowed, "memory_mb"),
+        ({"cpus": 100.0}, NotAllowed, "cpus"),
+        ({"max_lifetime_s": 10**9}, NotAllowed, "max_lifetime_s"),
+    ],
+)
+def test_what_is_not_allowed_is_named_and_leaves_nothing(cast, new, error, field):
+    with pytest.raises(error) as refusal:
+        make(cast.caller(cast.scout), **new)
+    assert refusal.value.fields.get("field") == field
+    assert not Sandbox.objects.exists()
+
+
+def test_limits_per_agent_and_workspace_hold(cast, monkeypatch):
+    monkeypatch.setattr(limits, "LIVE_PER_WORKSPACE", 6)
+    scout, other = cast.caller(cast.scout), cast.caller(cast.other)
+    for _ in range(limits.LIVE_PER_AGENT):
+        make(scout)
+    with pytest.raises(TooMany, match="This agent"):
+        make(scout)
+    make(other)
+    with pytest.raises(TooMany, match="This workspace"):
+        make(other)
+
+
+def test_agents_see_their_own_keys_their_workspace_and_strangers_nothing(cast):
+    sandbox = running(cast.caller(cast.scout))
+    assert lifecycle.find(cast.caller(cast.alice, permissions.SANDBOXES_RUN), sandbox.pk)
+    for caller in (cast.caller(cast.other), cast.caller(cast.mallory, permissions.SANDBOXES_RUN)):
+        with pytest.raises(NotFound):
+            lifecycle.find(caller, sandbox.pk)
+
+
+def test_the_end_of_a_sandbox_supersedes_what_waited_for_it(cast):
+    caller = cast.caller(cast.scout)
+    sandbox = running(caller)
+    waiting, approved = (pending(caller, command, sandbox_id=sandbox.pk) for command in ("a", "b"))
+    decisions.decide(approved, "approve", by=cast.bob, digest=approved.digest)
+    assert lifecycle.end(sandbox, "oom")
+    assert not lifecycle.end(sandbox, "crashed")
+    for action in (waiting, approved):
+        action.refresh_from_db()
+        assert (action.status, action.error["code"]) == ("superseded", "sandbox_gone")
+    assert gate.start(approved.pk) is None
+    assert Sandbox.objects.get(pk=sandbox.pk).ended_reason == "oom"
+
+
+def test_an_ended_sandbox_stays_readable_and_a_deleted_one_does_not(cast):
+    caller = cast.caller(cast.scout)
+    sandbox = running(caller)
+    lifecycle.end(sandbox, "idle")
+    assert lifecycle.find(caller, sandbox.pk).status == "ended"
+    with pytest.raises(BoxGone, match="idle"):
+        lifecycle.find_live(caller, sandbox.pk)
+    assert lifecycle.end(sandbox, "deleted", deleted=True)
+    assert not lifecycle.end(sandbox, "deleted", deleted=True)
+    with pytest.raises(NotFound):
+        lifecycle.find(caller, sandbox.pk)
+
+
+def test_a_sandbox_deleted_while_it_starts_never_runs(cast):
+    sandbox = make(cast.caller(cast.scout))
+    lifecycle.end(sandbox, "deleted", deleted=True)
+    assert not lifecycle.started(sandbox, container_id="c", boot="b")
+
+
+def long_ago(sandbox, **fields):
+    Sandbox.objects.filter(pk=sandbox.pk).update(**fields)
+
+
+def test_an_idle_one_is_overdue_unless_an_action_of_it_is_open(cast):
+    caller = cast.caller(cast.scout)
+    sandbox = running(caller)
+    long_ago(sandbox, last_activity_at=timezone.now() - timedelta(hours=1))
+    assert lifecycle.overdue() == [(sandbox.pk, "idle")]
+    action = pending(caller, sandbox_id=sandbox.pk)
+    assert lifecycle.overdue() == []
+    gate.cancel(action, by=caller)
+    assert lifecycle.overdue() == [(sandbox.pk, "idle")]
+
+
+def test_activity_a_moment_before_the_sweep_keeps_it(cast):
+    sandbox = running(cast.caller(cast.scout))
+    long_ago(sandbox, last_activity_at=timezone.now() - timedelta(hours=1))
+    assert lifecycle.overdue()
+    lifecycle.touch(sandbox.pk)
+    assert not lifecycle.end_if_still_idle(sandbox.pk, "idle")
+    assert Sandbox.objects.get(pk=sandbox.pk).status == "running"
+
+
+def test_the_lifetime_ends_it_even_when_busy(cast):
+    caller = cast.caller(cast.scout)
+    sandbox = running(caller)
+    action = pending(caller, sandbox_id=sandbox.pk)
+    long_ago(sandbox, expires_at=timezone.now() - timedelta(seconds=1))
+    assert lifecycle.end_if_still_idle(sandbox.pk, "max_lifetime")
+    ended = Sandbox.objects.get(pk=sandbox.pk)
+    assert (ended.status, ended.ended_reason) == ("ended", "max_lifetime")
+    assert Action.objects.get(pk=action.pk).status == "superseded"
+    assert cast.workspace.audit.order_by("-seq").values_list("event", flat=True)[1] == "sandbox.ended"
+    assert audit.CLOCK.kind in cast.workspace.audit.values_list("actor", flat=True)
+
+
+def test_one_live_sandbox_per_agent_and_conversation(cast):
+    from django.db import IntegrityError, transaction
+
+    caller = cast.caller(cast.scout)
+    make(caller, conversation="c1")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        make(caller, conversation="c1")
+    make(caller, conversation="c2")
