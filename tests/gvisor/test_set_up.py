@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import docker
@@ -15,6 +15,8 @@ import pytest
 from lib import engine, registration
 from lib.daemon import OwnDaemon, answers
 from lib.place import CHECKOUT, Place
+
+from .processes import of_instance
 
 pytestmark = pytest.mark.gvisor
 CACHE = Path(os.environ.get("SANDGATE_CACHE", "/var/cache/sandgate"))
@@ -35,17 +37,6 @@ def theirs(tmp_path: Path) -> Iterator[OwnDaemon]:
     daemon.start({})
     yield daemon
     daemon.stop()
-
-
-def of_instance(place: Place) -> list[str]:
-    """Programs that run with a path of this instance in their command line."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            words = entry.read_bytes().split(b"\0")
-            if any(word.startswith(str(place.run).encode()) for word in b"=".join(words).split(b"=")):
-                found.append(words[0].decode())
-    return found
 
 
 def sleeper(address: str, facts: dict[str, str]) -> str:

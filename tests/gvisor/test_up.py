@@ -1,0 +1,174 @@
+"""Claims about `bin/up` as a whole: what it prints and makes, what an orderly end leaves, what a `kill -9` leaves."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lib.daemon import OwnDaemon
+from lib.place import CHECKOUT, Place
+
+from .processes import of_instance
+
+pytestmark = pytest.mark.gvisor
+START_S = 120
+
+
+class Console:
+    """One `bin/up` with a state directory, like the one a person types."""
+
+    def __init__(self, var: Path) -> None:
+        self.place = Place(var=var, cache=Path(os.environ.get("SANDGATE_CACHE", "/var/cache/sandgate")))
+        self.port = free_port()
+        self.printed: list[str] = []
+        self.process: subprocess.Popen[str] | None = None
+
+    def up(self) -> float:
+        """Seconds until it was ready."""
+        began = time.monotonic()
+        env = {**os.environ, "SANDGATE_VAR": str(self.place.var), "SANDGATE_PORT": str(self.port)}
+        env.pop("DOCKER_HOST", None)
+        self.process = subprocess.Popen(
+            [sys.executable, CHECKOUT / "bin/up", "--own-docker"],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self.process.stdout
+        timer = threading.Timer(START_S, self.process.kill)
+        timer.start()
+        self.printed = []
+        for line in self.process.stdout:
+            self.printed.append(line.rstrip())
+            if line.startswith("ready on "):
+                break
+        timer.cancel()
+        assert self.printed[-1:] == [f"ready on {self.url}"], "\n".join(self.printed)
+        # Later lines must not fill the pipe.
+        threading.Thread(target=self.printed.extend, args=(self.process.stdout,), daemon=True).start()
+        return time.monotonic() - began
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def first_run(self) -> dict[str, str]:
+        made: dict[str, str] = json.loads((self.place.var / "first-run.json").read_text())
+        return made
+
+    def api(self) -> httpx.Client:
+        key = self.first_run()["workspace_key"]
+        return httpx.Client(base_url=f"{self.url}/v1", headers={"X-API-Key": key}, timeout=60, trust_env=False)
+
+    def end(self, number: int) -> int:
+        assert self.process
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    def clean_up(self) -> None:
+        if self.process and self.process.poll() is None:
+            self.end(signal.SIGKILL)
+        OwnDaemon(self.place).stop()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Iterator[Console]:
+    console = Console(tmp_path / "var")
+    console.place.var.mkdir()
+    yield console
+    console.clean_up()
+
+
+def run(api: httpx.Client, sandbox: str, command: str) -> str:
+    answer = api.post(f"/sandboxes/{sandbox}/commands", json={"command": command})
+    answer.raise_for_status()
+    return str(answer.json()["stdout"])
+
+
+def test_the_first_start_says_how_to_sign_in_and_where_the_keys_are(console: Console) -> None:
+    console.up()
+    path = console.place.var / "first-run.json"
+    made = console.first_run()
+    said = "\n".join(console.printed)
+    assert made["url"] == console.url
+    assert made["admin"]["user"] in said  # type: ignore[index]
+    assert str(path) in said
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert console.place.var.stat().st_mode & 0o777 == 0o700
+    assert made["workspace_key"] not in said
+    assert made["agent_key"] not in said
+
+
+def test_a_second_start_takes_seconds_and_makes_nothing_anew(console: Console) -> None:
+    console.up()
+    made = console.first_run()
+    assert console.end(signal.SIGINT) == 0
+    assert console.up() < 15
+    assert console.first_run() == made
+
+
+def test_ctrl_c_ends_sandboxes_and_daemon_and_leaves_no_process(console: Console) -> None:
+    console.up()
+    with console.api() as api:
+        sandbox = api.post("/sandboxes", json={}).raise_for_status().json()["id"]
+        assert run(api, sandbox, "echo it runs") == "it runs\n"
+    assert of_instance(console.place)
+    assert console.end(signal.SIGINT) == 0
+    assert of_instance(console.place) == []
+    assert not console.place.run.exists()
+
+
+def test_kill_9_leaves_sandboxes_and_the_next_start_has_them_with_their_files(console: Console) -> None:
+    console.up()
+    with console.api() as api:
+        sandbox = api.post("/sandboxes", json={}).raise_for_status().json()["id"]
+        run(api, sandbox, "echo kept > /work/note; (sleep 1000 & echo $! > /work/pid)")
+    console.end(signal.SIGKILL)
+    assert any("runsc" in name for name in of_instance(console.place))
+    console.up()
+    with console.api() as api:
+        assert api.get(f"/sandboxes/{sandbox}").json()["status"] == "running"
+        assert run(api, sandbox, "cat /work/note") == "kept\n"
+
+
+def test_two_state_directories_serve_side_by_side_and_one_ends_without_the_other(
+    console: Console, tmp_path: Path
+) -> None:
+    other = Console(tmp_path / "other")
+    other.place.var.mkdir()
+    try:
+        console.up()
+        other.up()
+        with other.api() as api:
+            sandbox = api.post("/sandboxes", json={}).raise_for_status().json()["id"]
+            console.end(signal.SIGINT)
+            assert run(api, sandbox, "echo still here") == "still here\n"
+    finally:
+        other.clean_up()
+
+
+def test_a_second_bin_up_in_the_same_state_directory_is_refused_and_harms_nothing(console: Console) -> None:
+    console.up()
+    again = Console(console.place.var)
+    env = {**os.environ, "SANDGATE_VAR": str(console.place.var), "SANDGATE_PORT": str(again.port)}
+    done = subprocess.run([CHECKOUT / "bin/up"], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "SANDGATE_VAR" in done.stderr
+    with console.api() as api:
+        assert api.get("/sandboxes").status_code == 200
