@@ -21,6 +21,12 @@ MODES = {
     Mode.RULES: "By rules",
     Mode.NEVER: "Never",
 }
+ASKS: dict[str, str] = {Mode.ALWAYS: "always", Mode.RULES: "unless a rule allows"}
+SAME: dict[str, str] = {
+    Mode.ALWAYS: "run and write, always",
+    Mode.RULES: "run and write, unless a rule allows",
+    Mode.NEVER: "",
+}
 KINDS = (("command_mode", "run", "Commands"), ("write_mode", "write", "Files written"))
 
 
@@ -84,11 +90,10 @@ def _row(agent: Agent, waiting: int, active: datetime | None) -> Listed:
 
 def _asks(agent: Agent) -> str:
     """`run by rules, write always`; empty when nothing asks."""
-    words = {Mode.ALWAYS: "always", Mode.RULES: "unless a rule allows"}
-    asking = [
-        f"{tool} {words[Mode(mode)]}" for field, tool, _ in KINDS if (mode := getattr(agent, field)) != Mode.NEVER
-    ]
-    return ", ".join(asking)
+    if agent.command_mode == agent.write_mode:
+        return SAME[agent.command_mode]
+    modes = [(tool, getattr(agent, field)) for field, tool, _ in KINDS]
+    return ", ".join(f"{tool} {ASKS[mode]}" for tool, mode in modes if mode != Mode.NEVER)
 
 
 @member_page("agents", permissions.AGENTS_MANAGE, methods=("GET", "HEAD", "POST"))

@@ -18,6 +18,7 @@ from approvals import draw, payloads
 from approvals.draw import Survey
 from approvals.models import Action
 
+from . import diff
 from . import draw as markup
 
 DRAWN_BYTES = 2 << 20  # beyond this a page is too heavy to read in
@@ -37,6 +38,7 @@ class Sheet:
     end: str
     about: list[str]
     html: SafeString = SafeString("")
+    diff: SafeString = SafeString("")  # instead of html: rows of a table
     survey: Survey | None = None
 
     @property
@@ -124,7 +126,27 @@ def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
         size, sha256 = int(content["size"]), str(content["sha256"])
         about += ["binary, shown by size and hash", number(size, "byte"), f"SHA-256 {sha256}"]
         return Sheet(name, "End of file", about)
-    return sheet(name, "End of file", [*about, "UTF-8"], text_of(content))
+    old = _base(bases.get(path))
+    return (
+        sheet(name, "End of file", about, text_of(content))
+        if old is None
+        else _diff(name, about, old, text_of(content))
+    )
+
+
+def _base(sha256: str | None) -> str | None:
+    """The text that would be replaced, where it was kept and is one that can be shown."""
+    try:
+        old = payloads.content({"sha256": sha256}) if sha256 else None
+        return old.decode() if old is not None and len(old) <= DRAWN_BYTES and b"\0" not in old else None
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+
+
+def _diff(name: str, about: list[str], old: str, new: str) -> Sheet:
+    rows = diff.rows(old, new)
+    found = draw.survey(new)
+    return Sheet(name, "End of file", [*about, diff.counts(rows)], diff=diff.table(rows), survey=found)
 
 
 def _replaces(path: str, bases: Mapping[str, str | None]) -> str:
@@ -164,7 +186,7 @@ def text_of(value: str | Mapping[str, Any]) -> str:
 
 def sheet(name: str, end: str, about: list[str], text: str) -> Sheet:
     text = text_of(text)
-    return Sheet(name, end, about, markup.sheet(text), draw.survey(text))
+    return Sheet(name, end, about, html=markup.sheet(text), survey=draw.survey(text))
 
 
 def _json(value: Any) -> str:
@@ -194,6 +216,9 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
         yield "Runs as", f"{profile.get('user', 'agent')}, up to {arguments['timeout_s']:g} s"
         env = "set, see below" if arguments.get("env") else "default"
         yield "Env, stdin", f"{env}, {'given, see below' if arguments.get('stdin') else 'empty'}"
+    elif action.tool == "write":
+        yield "Can change", str(arguments["path"])
+        yield "Runs as", str(profile.get("user", "agent"))
     yield "Needs", number(action.approvals_needed, "approval")
 
 

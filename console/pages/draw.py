@@ -25,6 +25,11 @@ _MARKUP: dict[str, Callable[[str], str]] = {
 }
 
 
+def line_markup(line: str) -> str:
+    """One line, without its newline. Raises what drawing raises."""
+    return _marked_up(draw.pieces(line))
+
+
 def _marked_up(pieces: list[Piece]) -> str:
     return "".join(_MARKUP[piece.kind](piece.text) for piece in pieces)
 

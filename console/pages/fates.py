@@ -79,9 +79,7 @@ def headline(action: Action, *, viewer: Member, decision: Decision | None) -> st
 
 
 def sentence(action: Action) -> str:
-    """What happened, beyond the badge."""
-    if action.status == "denied":
-        return f"The agent was told: “A reviewer denied this. It was not run. Reason: {action.end_reason}”"
+    """What happened, beyond the badge; of a denial the page says what the agent was told."""
     result = action.result or {}
     if action.status == "succeeded" and "duration_ms" in result:
         return f"Ran {seconds(result['duration_ms'])}."

@@ -39,7 +39,7 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
     if part == "row" and action_id:
         return render(request, "partials/_row.html", {"row": rows.row(shown["card"]["action"])})
     if part in ("card", "fate") and action_id:
-        return render(request, f"partials/_{part}.html", shown)
+        return render(request, {"card": "partials/_card.html", "fate": "partials/_fate_alone.html"}[part], shown)
     return render(request, "queue/queue.html", {**_list(request), **shown, "open_id": action_id})
 
 
@@ -129,7 +129,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
     member, decision = request.here.member, _decision(action)
     matter = cards.matter(action)
     own = action.agent is not None and action.agent.owner_id == member.pk and not action.agent.self_approval
-    open_ = action.status == "pending" and action.expires_at > timezone.now()
+    open_ = action.status == "pending" and (action.expires_at or timezone.now()) > timezone.now()
     return {
         "action": action,
         "matter": matter,

@@ -27,7 +27,7 @@
 
   // ---- reading ----
   function watchReading() {
-    const lines = [...card().querySelectorAll(".sheet .ln")], ends = [...card().querySelectorAll(".sheet > .end")];
+    const lines = [...card().querySelectorAll(".sheet .ln, .sheet .diff tbody tr")], ends = [...card().querySelectorAll(".sheet > .end")];
     const seen = new Set(), unread = new Set(ends);
     const bar = form().querySelector("#seen progress");
     bar.hidden = false;

@@ -6,6 +6,7 @@
   const body = document.body;
   const offset = Date.parse(body.dataset.now || "") - Date.now() || 0;
   const open = new Map(); // id -> status, of everything asked that has not ended
+  const shown = new Map();
   const loading = new Map(); // address -> AbortController: the newest answer wins
   let seq = 0, tries = 0, timer = 0;
 
@@ -31,7 +32,8 @@
   }
 
   function swap(target, html) {
-    if (!target || target.outerHTML === html.trim()) return;
+    if (!target || shown.get(target.id) === html) return;
+    if (target.id) shown.set(target.id, html); // a poll that brings nothing new leaves selections alone
     htmx.swap(target, html, { swapStyle: target.id === "list-body" ? "innerHTML" : "outerHTML", swapDelay: 0, settleDelay: 0 });
   }
 

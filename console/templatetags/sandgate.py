@@ -50,7 +50,9 @@ def clock(at: datetime | None) -> SafeString:
 
 @register.filter
 def day(at: datetime | None) -> SafeString:
-    return SafeString("") if at is None else _time(at, at.strftime("%-d %B %Y"))
+    if at is None:
+        return SafeString("")
+    return _time(at, at.strftime("%-d %B" if at.year == timezone.now().year else "%-d %B %Y"))
 
 
 @register.filter

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from approvals import draw
 from approvals.characters import is_readable, look_alikes
+from console.pages import diff
 from console.pages import draw as markup
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=300)
@@ -151,3 +152,20 @@ def test_a_large_text_is_drawn_whole() -> None:
     text = "x = 1  # \u65e5\u672c\n" * 40_000
     page = str(markup.sheet(text))
     assert page.count('<span class="ln">') == 40_000
+
+
+LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n", "c\u202e\n", "\tx\n"]), max_size=12).map("".join)
+
+
+@given(LINES | NASTY, LINES | NASTY)
+def test_a_diff_holds_both_files_whole(old: str, new: str) -> None:
+    found = diff.rows(old, new)
+    assert "".join(line for kind, _, _, line in found if kind != "add") == old
+    assert "".join(line for kind, _, _, line in found if kind != "del") == new
+    assert [n for _, n, _, _ in found if n] == list(range(1, len(draw.lines(old)) + 1))
+    assert [n for _, _, n, _ in found if n] == list(range(1, len(draw.lines(new)) + 1))
+
+
+def test_a_costly_diff_falls_back_to_all_old_and_all_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diff, "MOST_PAIRS", 0)
+    assert [row[0] for row in diff.rows("a\nb\nc\n", "a\nc\nd\n")] == ["same", "del", "del", "add", "add"]
