@@ -70,8 +70,8 @@ class OwnDaemon:
             if changed:
                 os.kill(pid, signal.SIGHUP)  # dockerd takes new runtimes without a restart
         else:
-            debian.need("dockerd", "docker.io iptables iproute2", why="Docker Engine, for a daemon of our own")
-            keep_distribution_daemon_down()
+            if not debian.find("dockerd"):
+                install_docker()
             mount_cgroups()
             started = self._launch()
         self._wait_until_up(started)
@@ -181,8 +181,10 @@ def too_long(log: Path) -> bool:
     return log.exists() and log.stat().st_size > LOG_LIMIT_BYTES
 
 
-def keep_distribution_daemon_down() -> None:
-    """On a machine with systemd the package's own daemon would come up at the next boot and pass for the user's."""
+def install_docker() -> None:
+    """Without the package's own service: at the next boot it would come up and pass for a daemon of the user's."""
+    packages = ["docker.io", "iptables", "iproute2"]
+    debian.install(packages, why="Docker Engine, for a daemon of our own; the package's own service stays off")
     if Path("/run/systemd/system").exists():
         for unit in ("docker.socket", "docker.service", "containerd.service"):
             subprocess.run(["systemctl", "disable", "--now", unit], capture_output=True)
