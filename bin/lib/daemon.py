@@ -184,10 +184,10 @@ def too_long(log: Path) -> bool:
 def install_docker() -> None:
     """Without the package's own service: at the next boot it would come up and pass for a daemon of the user's."""
     packages = ["docker.io", "iptables", "iproute2"]
+    units = ["docker.socket", "docker.service", *([] if debian.find("containerd") else ["containerd.service"])]
     debian.install(packages, why="Docker Engine, for a daemon of our own; the package's own service stays off")
     if Path("/run/systemd/system").exists():
-        for unit in ("docker.socket", "docker.service", "containerd.service"):
-            subprocess.run(["systemctl", "disable", "--now", unit], capture_output=True)
+        subprocess.run(["systemctl", "disable", *units], capture_output=True)
 
 
 def mount_cgroups() -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,9 +29,11 @@ def install(packages: list[str], *, why: str) -> None:
     if os.geteuid() != 0 or not find("apt-get"):
         raise Stop(f"{', '.join(packages)} missing, and only root on Debian can install them: apt-get install them.")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run(["apt-get", "update"], env=env, fix="Check the network and /etc/apt/sources.list*.")
+    # Its failure may be that of a source which has nothing to do with these packages: the install decides.
+    subprocess.run(["apt-get", "update"], env=env, stdin=subprocess.DEVNULL, capture_output=True)
     with services_kept_down():
-        run(["apt-get", "install", "-y", "--no-install-recommends", *packages], env=env)
+        command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+        run(command, env=env, fix="Check the network and `apt-get update`, then try again.")
 
 
 @contextmanager
