@@ -17,7 +17,7 @@ def ensure(place: Place) -> Path:
         debian.need("gcc", "gcc libc6-dev", why="compiles a small program that runs in each sandbox")
         say("compiling the keeper")
         part = place.cache / f"{built.name}.{place.instance}"
-        run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o", str(part), str(SOURCE)])
+        run(["gcc", "-O2", "-static", "-o", str(part), str(SOURCE)])
         part.rename(built)
     keeper = place.var / "keeper"
     if not keeper.exists() or keeper.read_bytes() != built.read_bytes():

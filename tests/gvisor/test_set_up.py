@@ -12,7 +12,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from lib import engine, registration
+from lib import engine, keeper, registration
 from lib.daemon import OwnDaemon, answers
 from lib.place import CHECKOUT, Place
 
@@ -135,3 +135,9 @@ def test_the_printed_fix_is_one_that_works(theirs: OwnDaemon, tmp_path_factory: 
     facts = engine.with_theirs(place, theirs.address)
     assert facts["runtime"] == "runsc"
     assert facts["own_docker"] is False
+
+
+def test_the_keeper_compiles_without_a_warning() -> None:
+    command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(keeper.SOURCE)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
