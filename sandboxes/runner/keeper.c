@@ -204,23 +204,34 @@ static int signal_tree(int sig)
     return found;
 }
 
-static void report(char kind, int value)
+static void tell(const struct report *reports, int n)
 {
-    struct report r = { (uint8_t)kind, { 0 }, value };
-    ssize_t ignored = write(LINE_FD, &r, sizeof r);
+    ssize_t ignored = write(LINE_FD, reports, n * sizeof *reports);
     (void)ignored;
 }
 
-/* Reaps whatever ended; 0 when no descendant is left (a subreaper without children has no descendants). */
-static int reap(pid_t command)
+/* Reaps whatever ended; 0 when no descendant is left (a subreaper without children has no descendants).
+ * The end of the command and of its tree go out in one write where they come together: the runner sees no gap. */
+static int reap(pid_t command, int killed)
 {
-    for (;;) {
+    struct report reports[2] = { { 0 } };
+    int n = 0, left = -1;
+    while (left < 0) {
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
-        if (pid == command) report('E', WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-        if (pid == 0) return 1;
-        if (pid < 0 && errno != EINTR) return 0;
+        if (pid == command) {
+            reports[n].kind = 'E';
+            reports[n++].value = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        }
+        if (pid == 0) left = 1;
+        if (pid < 0 && errno != EINTR) left = 0;
     }
+    if (!left) {
+        reports[n].kind = 'Z';
+        reports[n++].value = killed;
+    }
+    if (n) tell(reports, n);
+    return left;
 }
 
 static void wake(int sig) { (void)sig; }
@@ -228,7 +239,7 @@ static void wake(int sig) { (void)sig; }
 static void keep(pid_t command, const sigset_t *waiting)
 {
     int killing = 0, killed = 0;
-    while (reap(command)) {
+    while (reap(command, killed)) {
         struct timespec soon = { 0, PASS_MS * 1000000L };
         struct pollfd line = { LINE_FD, POLLIN, 0 };
         if (killing) killed += signal_tree(SIGKILL);
@@ -242,7 +253,6 @@ static void keep(pid_t command, const sigset_t *waiting)
             signal_tree(sig);
         }
     }
-    report('Z', killed);
 }
 
 int main(void)

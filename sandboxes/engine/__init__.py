@@ -1,0 +1,42 @@
+"""The sandbox engine: gVisor sandboxes on Docker, and the calls into them. The only code that imports docker."""
+
+from .answers import Refusal
+from .box import Box, Overdue
+from .daemon import Unreachable
+from .engine import CreateFailed, Engine
+from .running import BadCommand
+from .shapes import (
+    BoxSpec,
+    EngineConfig,
+    Found,
+    RunRequest,
+    RunResult,
+    Seen,
+    Sink,
+    StreamName,
+    WriteRequest,
+    WriteResult,
+)
+from .transfers import FileRead, Interrupted
+
+__all__ = [
+    "BadCommand",
+    "Box",
+    "BoxSpec",
+    "CreateFailed",
+    "Engine",
+    "EngineConfig",
+    "FileRead",
+    "Found",
+    "Interrupted",
+    "Overdue",
+    "Refusal",
+    "RunRequest",
+    "RunResult",
+    "Seen",
+    "Sink",
+    "StreamName",
+    "Unreachable",
+    "WriteRequest",
+    "WriteResult",
+]

@@ -1,0 +1,177 @@
+"""One sandbox that runs, as the rest of the product sees it.
+
+Owns the calls into it: each takes a Pass and spends it before anything else; nothing here can be done without one,
+save following, stopping and settling what a Pass has already started.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sandboxes.errors import FileError, SandboxError
+from sandboxes.runner import frames
+
+from . import answers, running
+from .channel import Call, Channel, ChannelLost
+from .link import Link
+from .shapes import RunRequest, RunResult, Seen, Sink, StreamName, WriteRequest, WriteResult
+from .transfers import FileRead, Upload
+
+if TYPE_CHECKING:
+    from approvals.gate import Pass
+
+OVERDUE_S = 60.0
+"""Past its own timeout, a command's end must have been told; else the runner cannot be relied on."""
+STOP_S = 15.0
+KEEP_BYTES = 4 << 20
+OOM_S = 1.0
+"""How long before a command's start a kill for memory may seem to lie: the event comes by another way."""
+_STREAMS: dict[int, StreamName] = {frames.STDOUT: "stdout", frames.STDERR: "stderr"}
+
+
+class Overdue(SandboxError):
+    code = "sandbox_unresponsive"
+
+
+class Box:
+    def __init__(self, link: Link, sandbox_id: str, container_id: str) -> None:
+        self.sandbox_id = sandbox_id
+        self.container_id = container_id
+        self._link = link
+        self._oom_at = float("-inf")
+
+    @property
+    def boot(self) -> str:
+        """Random id of the runner's start: another one means that whatever ran before is gone."""
+        return self._link.boot
+
+    @property
+    def on_lost(self) -> Callable[[str], None] | None:
+        return self._link.on_lost
+
+    @on_lost.setter
+    def on_lost(self, call: Callable[[str], None] | None) -> None:
+        self._link.on_lost = call
+
+    async def run(self, pass_: "Pass", request: RunRequest, sink: Sink) -> RunResult:
+        """Until the command ended and all its output is in `sink`. Asked twice with one Pass's id, it runs once."""
+        pass_.spend(self.sandbox_id, "run")
+        message, script = running.request(pass_.action_id, request)
+        answer = await self._ask(message, (script, request.stdin), sink, {}, request.timeout_s + OVERDUE_S)
+        return self._run_result(answer)
+
+    async def write(self, pass_: "Pass", request: WriteRequest, content: AsyncIterator[bytes]) -> WriteResult:
+        pass_.spend(self.sandbox_id, "write")
+        return await self._link.guarded(Upload(self._link, pass_.action_id, request, content).run())
+
+    async def read(self, pass_: "Pass", path: str, *, offset: int = 0, limit: int | None = None) -> FileRead:
+        pass_.spend(self.sandbox_id, "read")
+        return await self._link.guarded(FileRead.open(self._link, path, offset=offset, limit=limit))
+
+    async def look(self, path: str, *, keep_bytes: int = KEEP_BYTES) -> Seen | None:
+        """What a write to `path` would replace; None when nothing is there. Changes nothing, so it takes no Pass: the
+        gate's proposals are made with it. FileError when `agent` may not read it, or it is no file."""
+        try:
+            file = await self._link.guarded(FileRead.open(self._link, path))
+        except FileError as error:
+            if error.code == "file_not_found":
+                return None
+            raise
+        content = bytearray()
+        async for chunk in file.chunks():
+            if file.size <= keep_bytes:
+                content += chunk
+        assert file.sha256 is not None
+        kept = bytes(content) if file.size <= keep_bytes else None
+        return Seen(path=file.path, size=file.size, mode=file.mode, sha256=file.sha256, content=kept)
+
+    async def resume(
+        self, pass_: "Pass", sink: Sink, *, have: Mapping[StreamName, int] | None = None
+    ) -> RunResult | WriteResult | None:
+        """What became of an action that was started before: followed to its end, or its result, or None when the
+        runner never heard of it. Output comes again from the offsets in `have` on (else from 0), as far as it is kept.
+        """
+        offsets = {flag: (have or {}).get(name, 0) for flag, name in _STREAMS.items()}
+        answer = await self._ask({"op": "resume", "id": pass_.action_id}, (), sink, offsets, None)
+        if answer.get("unknown") is True:
+            return None
+        if type(answer.get("ok")) is dict and "exit_code" not in answer["ok"]:
+            return answers.write_result(answer)
+        return self._run_result(answer)
+
+    async def stop(self, action_id: str) -> int:
+        """TERM, 2 s, KILL, the whole tree. Answers when it is empty, with how many had to be killed."""
+        answer = await self._ask({"op": "stop", "id": action_id}, (), None, {}, STOP_S)
+        return 0 if answer.get("unknown") is True else answers.number(answers.ok(answer), "killed")
+
+    def settled(self, action_id: str) -> None:
+        """The result is stored: the runner may let go of the output. Told once; lost, it only keeps it longer."""
+        if (channel := self._link.now()) is not None:
+            channel.send(frames.pack_message(channel.tag, frames.SETTLE, {"ids": [action_id]}))
+
+    async def close(self) -> None:
+        """Lets go; the sandbox and what runs in it go on."""
+        await self._link.close()
+
+    def end(self, reason: str) -> None:
+        """We end it ourselves: whoever still waits gets BoxGone with that reason, `on_lost` is not called."""
+        self._link.on_lost = None
+        self._link.end(reason)
+
+    def note_oom(self) -> None:
+        """The kernel has just killed something in this sandbox for memory."""
+        self._oom_at = asyncio.get_running_loop().time()
+
+    def _run_result(self, answer: dict[str, Any]) -> RunResult:
+        result = answers.run_result(answer)
+        started_at = asyncio.get_running_loop().time() - result.duration_ms / 1000 - OOM_S
+        if result.exit_code != 0 and self._oom_at >= started_at:
+            return replace(result, reason="oom")
+        return result
+
+    async def _ask(
+        self,
+        message: dict[str, Any],
+        attached: tuple[bytes, ...],
+        sink: Sink | None,
+        offsets: dict[int, int],
+        within_s: float | None,
+    ) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(within_s) as limit:
+                return await self._link.guarded(self._until_told(message, attached, sink, offsets))
+        except TimeoutError as error:
+            if not limit.expired():  # the sink's own
+                raise
+            raise Overdue(f"Sandbox {self.sandbox_id} did not answer for {message['id']} in time.") from error
+
+    async def _until_told(
+        self, message: dict[str, Any], attached: tuple[bytes, ...], sink: Sink | None, offsets: dict[int, int]
+    ) -> dict[str, Any]:
+        """Asks, and asks again by the same id whenever the channel broke, from where `sink` is."""
+        offsets = dict.fromkeys(_STREAMS, 0) | offsets
+        while True:
+            channel = await self._link.ready()
+            call = channel.call()
+            asked = message | {_STREAMS[flag]: at for flag, at in offsets.items()}
+            try:
+                channel.send(frames.pack_request(channel.tag, call.ref, asked, *attached))
+                return await _collect(channel, call, sink, offsets)
+            except ChannelLost:
+                continue
+            finally:
+                channel.release(call)
+
+
+async def _collect(channel: Channel, call: Call, sink: Sink | None, offsets: dict[int, int]) -> dict[str, Any]:
+    """Output into the sink, acknowledged once the sink has it, until the result."""
+    while (frame := await call.next()).kind == frames.OUT:
+        if sink is None or frame.flags not in _STREAMS or frame.offset < offsets[frame.flags]:
+            raise frames.BrokenFrame("output out of order")
+        await sink.put(_STREAMS[frame.flags], frame.offset, frame.payload)
+        offsets[frame.flags] = frame.offset + len(frame.payload)
+        channel.ack(call, offsets[frame.flags], frame.flags)
+    if frame.kind != frames.RESULT:
+        raise frames.BrokenFrame(f"kind {frame.kind} instead of a result")
+    return frame.message()

@@ -1,0 +1,187 @@
+"""One session with one runner: hello, calls, acknowledgements, pings.
+
+Owns the session's tag and who waits for which answer. What comes from the sandbox is hostile input: a frame that does
+not fit ends the session, and no call may make the server hold more than CALL_LIMIT_BYTES.
+"""
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sandboxes.runner import frames
+
+from .attach import Attached, attach
+
+HELLO_AGAIN_S = 1.0
+PING_S = 5.0
+SILENT_S = 15.0
+CALL_LIMIT_BYTES = 2 << 20
+
+
+class ChannelLost(Exception):
+    """The session ended before the answer came. What it asked for may still go on, and can be asked for again."""
+
+
+class Call:
+    """One request and the frames that answer it, in order."""
+
+    def __init__(self, ref: int) -> None:
+        self.ref = ref
+        self.finished = False
+        self._frames: deque[frames.Frame] = deque()
+        self._held_bytes = 0
+        self._lost = False
+        self._wake: asyncio.Future[None] | None = None
+
+    def deliver(self, frame: frames.Frame) -> None:
+        if self.finished:
+            raise frames.BrokenFrame("a frame after the result")
+        self._held_bytes += len(frame.payload) + frames.HEAD_BYTES
+        if self._held_bytes > CALL_LIMIT_BYTES:
+            raise frames.BrokenFrame("more than the window allows")
+        self.finished = frame.kind == frames.RESULT
+        self._frames.append(frame)
+        self._ring()
+
+    def lose(self) -> None:
+        self._lost = True
+        self._ring()
+
+    def _ring(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def poll(self) -> frames.Frame | None:
+        """The next frame if it is here; what came before the channel broke still counts."""
+        if self._frames:
+            frame = self._frames.popleft()
+            self._held_bytes -= len(frame.payload) + frames.HEAD_BYTES
+            return frame
+        if self._lost:
+            raise ChannelLost
+        return None
+
+    async def next(self) -> frames.Frame:
+        while (frame := self.poll()) is None:
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        return frame
+
+
+class Channel:
+    """Made by `connect`, of use after `hello`. `on_lost` is called once, unless it was closed first."""
+
+    def __init__(self, marker: bytes, on_lost: Callable[[], None]) -> None:
+        self._marker = marker
+        self._on_lost: Callable[[], None] | None = on_lost
+        self._tag = os.urandom(frames.TAG_BYTES)
+        self._parser = frames.Parser(limit_bytes=frames.FROM_RUNNER_LIMIT, tag=self._tag)
+        self._stream: Attached | None = None
+        self._stderr = bytearray()
+        self._welcome: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._calls: dict[int, Call] = {}
+        self._last_ref = 0
+        self._heard_at = time.monotonic()
+        self._pings: asyncio.Task[None] | None = None
+        self.broken = False
+
+    async def connect(self, docker_host: str, container_id: str) -> None:
+        self._stream = await attach(docker_host, container_id, self._data, self._ended)
+        self._stderr = self._stream.stderr
+
+    async def hello(self, *, timeout_s: float, env: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The runner's welcome. Said again each second: late bytes of an older client may have cut the first one."""
+        message: dict[str, Any] = {"version": frames.VERSION}
+        if env is not None:
+            message["env"] = dict(env)
+        async with asyncio.timeout(timeout_s):
+            while not self._welcome.done():
+                self.send(frames.pack_hello(self._tag, self._marker, message))
+                await asyncio.wait([self._welcome], timeout=HELLO_AGAIN_S)
+        self._pings = asyncio.create_task(self._ping())
+        return self._welcome.result()
+
+    @property
+    def stderr(self) -> str:
+        """The last that PID 1 said on its stderr."""
+        return self._stderr.decode("utf-8", "replace").strip()
+
+    @property
+    def tag(self) -> bytes:
+        return self._tag
+
+    def send(self, frame: bytes) -> None:
+        if self._stream is not None:
+            self._stream.write(frame)
+
+    async def drain(self) -> None:
+        if self._stream is not None:
+            await self._stream.drain()
+
+    def call(self) -> Call:
+        self._last_ref += 1
+        call = self._calls[self._last_ref] = Call(self._last_ref)
+        if self._stream is None:
+            call.lose()
+        return call
+
+    def release(self, call: Call) -> None:
+        """The caller is done with it, or gives up: then the runner is told to stop sending."""
+        if self._calls.pop(call.ref, None) is not None and not call.finished:
+            self.send(frames.pack(self._tag, frames.CANCEL, ref=call.ref))
+
+    def ack(self, call: Call, offset: int, flags: int = 0) -> None:
+        self.send(frames.pack(self._tag, frames.ACK, ref=call.ref, offset=offset, flags=flags))
+
+    def _data(self, data: bytes) -> None:
+        self._heard_at = time.monotonic()
+        try:
+            for frame in self._parser.feed(data):
+                self._take(frame)
+        except frames.BrokenFrame:
+            self.broken = True
+            self._ended()
+
+    def _take(self, frame: frames.Frame) -> None:
+        if frame.kind == frames.WELCOME:
+            if not self._welcome.done():
+                self._welcome.set_result(frame.message())
+        elif frame.kind in (frames.RESULT, frames.OUT, frames.INFO, frames.CONTENT, frames.CREDIT):
+            call = self._calls.get(frame.ref)
+            if call is not None:  # else it was released while this was on its way
+                call.deliver(frame)
+        elif frame.kind != frames.PONG:
+            raise frames.BrokenFrame(f"kind {frame.kind}")
+
+    async def _ping(self) -> None:
+        while True:
+            await asyncio.sleep(PING_S)
+            if time.monotonic() - self._heard_at > SILENT_S:
+                self._ended()
+                return
+            self.send(frames.pack(self._tag, frames.PING))
+
+    def _ended(self) -> None:
+        on_lost, self._on_lost = self._on_lost, None
+        self.close()
+        if on_lost is not None:
+            on_lost()
+
+    def close(self) -> None:
+        """Every call that still waits gets ChannelLost."""
+        self._on_lost = None
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        if self._pings is not None:
+            self._pings.cancel()
+            self._pings = None
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            call.lose()
+        if not self._welcome.done():
+            self._welcome.set_exception(ChannelLost())
+            self._welcome.exception()  # nobody may be waiting for it

@@ -1,0 +1,64 @@
+"""How the container of a sandbox is made. Owns its limits and what it may not do.
+
+Must never mount a path of the host, share a namespace, or start anything but the runner. Commands hold no capability
+at all; these are the runner's: mounting (dropped once it has set itself up), giving files to the user, and becoming
+and killing the user.
+"""
+
+from typing import Any
+
+import docker
+from docker.types import LogConfig, Mount
+
+from . import kit
+from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, container_name
+from .shapes import BoxSpec, EngineConfig
+
+PIDS = 1024
+"""A backstop: at this limit gVisor's kernel itself dies. Commands meet RLIMIT_NPROC long before."""
+TMP = "size=64m,mode=1777,nosuid,nodev"
+CAPABILITIES = ("CHOWN", "KILL", "SETUID", "SETGID", "SETPCAP", "SYS_ADMIN")
+
+
+def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, runner: str) -> dict[str, Any]:
+    """For docker-py's `containers.create`."""
+    memory = f"{spec.memory_mb}m"
+    return {
+        "image": spec.image or config.image,
+        "entrypoint": list(kit.START),
+        "command": [],
+        "name": container_name(config.instance, spec.sandbox_id),
+        "hostname": "sandbox",
+        "runtime": config.runtime,
+        "user": "0:0",
+        "working_dir": "/",
+        "labels": {
+            LABEL_INSTANCE: config.instance,
+            LABEL_SANDBOX: spec.sandbox_id,
+            LABEL_MARKER: marker.hex(),
+        },
+        "detach": True,  # else docker-py makes stdin end with the first client that goes away
+        "stdin_open": True,
+        "tty": False,
+        "log_config": LogConfig(type="none"),
+        "network_mode": "none",
+        "ipc_mode": "private",
+        "read_only": True,
+        "tmpfs": {"/tmp": TMP},
+        "mounts": [
+            Mount(kit.MOUNTED_AT, runner, read_only=True, no_copy=True),
+            Mount(kit.VOLUME_AT, disk, no_copy=True),
+        ],
+        "cap_drop": ["ALL"],
+        "cap_add": list(CAPABILITIES),
+        "security_opt": ["no-new-privileges"],
+        "mem_limit": memory,
+        "memswap_limit": memory,
+        "nano_cpus": int(spec.cpus * 1e9),
+        "pids_limit": PIDS,
+        "shm_size": "16m",
+    }
+
+
+def create(client: docker.DockerClient, wanted: dict[str, Any]) -> str:
+    return str(client.containers.create(**wanted).id)

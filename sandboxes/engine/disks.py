@@ -1,0 +1,115 @@
+"""The capped volume of a sandbox, and the one that holds the runner.
+
+Owns volumes, loop devices and their files under the state directory. Must leave none behind, and must never name a
+loop device in a volume: its number is given to another file after a restart. The volume names a link in the run
+directory, which a restart of the machine removes, so that a stale one fails instead of mounting somebody else's disk.
+
+A loop device with ext4 caps at its size whatever is written, lives on disk and outlives a stop. It needs root on the
+daemon's machine; without, the volume is a tmpfs: capped as well, but it counts as memory and is empty after a stop.
+"""
+
+import asyncio
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import docker
+
+from .daemon import Daemon, NotFound
+from .names import LABEL_DISK, LABEL_INSTANCE, LABEL_SANDBOX, volume_name
+from .shapes import EngineConfig
+
+TOOL_S = 30
+INODE_BYTES = 8192
+"""One inode per so many bytes: node_modules and the like are many small files."""
+
+
+class NoDisk(Exception):
+    """This way of making a disk does not work here."""
+
+
+def _tool(*argv: str) -> str:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=TOOL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoDisk(f"{argv[0]}: {error}") from error
+    if done.returncode:
+        raise NoDisk(f"{' '.join(argv[:2])}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Disks:
+    def __init__(self, daemon: Daemon, config: EngineConfig) -> None:
+        self._daemon = daemon
+        self._instance = config.instance
+        self._files = config.var / "disks"
+        self._links = config.run_dir / "disks"
+        self.kind = "loop" if os.geteuid() == 0 and config.docker_host.startswith("unix://") else "tmpfs"
+
+    async def make(self, sandbox_id: str, size_mb: int) -> str:
+        """The name of a new, empty volume of that size."""
+        if self.kind == "loop":
+            options = await asyncio.to_thread(self._make_loop, sandbox_id, size_mb)
+        else:
+            options = {"type": "tmpfs", "device": "tmpfs", "o": f"size={size_mb}m,mode=0700,nosuid,nodev"}
+        labels = {LABEL_INSTANCE: self._instance, LABEL_SANDBOX: sandbox_id, LABEL_DISK: self.kind}
+        name = volume_name(self._instance, sandbox_id)
+
+        def create(client: docker.DockerClient) -> None:
+            client.volumes.create(name, driver="local", driver_opts=options, labels=labels)
+
+        await self._daemon.call(create)
+        return name
+
+    def _make_loop(self, sandbox_id: str, size_mb: int) -> dict[str, str]:
+        self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._links.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file, link = self._file(sandbox_id), self._links / sandbox_id
+        with file.open("xb") as empty:
+            os.truncate(empty.fileno(), size_mb << 20)
+        os.chmod(file, 0o600)
+        features = "^has_journal,^resize_inode"
+        lazy = "lazy_itable_init=1,root_owner=0:0"
+        _tool("mkfs.ext4", "-q", "-F", "-O", features, "-m", "0", "-i", str(INODE_BYTES), "-E", lazy, str(file))
+        device = _tool("losetup", "--find", "--show", "--nooverlap", str(file)).strip()
+        link.symlink_to(device)
+        return {"type": "ext4", "device": str(link), "o": "nosuid,nodev,discard,noatime"}
+
+    def _file(self, sandbox_id: str) -> Path:
+        return self._files / f"{sandbox_id}.ext4"
+
+    async def remove(self, sandbox_id: str) -> None:
+        """Whatever there is of it; the container must be gone."""
+        name = volume_name(self._instance, sandbox_id)
+
+        def drop(client: docker.DockerClient) -> None:
+            with suppress(NotFound):
+                client.api.remove_volume(name, force=True)
+
+        await self._daemon.call(drop)
+        await asyncio.to_thread(self._remove_loop, sandbox_id)
+
+    def _remove_loop(self, sandbox_id: str) -> None:
+        file = self._file(sandbox_id)
+        if not file.exists():
+            return
+        for device in _devices_of(file):
+            _tool("losetup", "--detach", device)
+        (self._links / sandbox_id).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
+
+    async def strays(self, known: set[str]) -> set[str]:
+        """Sandbox ids that have a volume or a disk of ours, and no container."""
+
+        def volumes(client: docker.DockerClient) -> list[str]:
+            found = client.api.volumes(filters={"label": [f"{LABEL_INSTANCE}={self._instance}", LABEL_SANDBOX]})
+            return [volume["Labels"][LABEL_SANDBOX] for volume in found["Volumes"] or ()]
+
+        files = {file.stem for file in self._files.glob("*.ext4")} if self._files.is_dir() else set()
+        return (set(await self._daemon.call(volumes)) | files) - known
+
+
+def _devices_of(file: Path) -> list[str]:
+    """Found by device and inode, so also where another path leads to the file."""
+    return [line.split(":", 1)[0] for line in _tool("losetup", "--associated", str(file)).splitlines() if line]

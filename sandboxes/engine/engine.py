@@ -1,0 +1,202 @@
+"""Sandboxes on one Docker daemon: made, found again, removed.
+
+Owns containers, their volumes and the connections to them. Must never run on anything but the gVisor runtime it was
+given, and a create that fails or is cancelled at any stage leaves nothing.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import docker
+import docker.errors
+
+from sandboxes.errors import BoxGone, NoRuntime, SandboxError
+from sandboxes.runner.frames import MARKER_BYTES, BrokenFrame
+
+from . import containers, kit
+from .attach import AttachFailed
+from .box import Box
+from .channel import ChannelLost
+from .daemon import Daemon, NotFound, Refused, Unreachable
+from .disks import Disks, NoDisk
+from .ending import look
+from .events import watch_oom
+from .link import FIRST_HELLO_S, HELLO_S, Link
+from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, checked
+from .shapes import BoxSpec, EngineConfig, Found
+
+CREATES_AT_ONCE = 4
+REMOVE_S = 30.0
+
+T = TypeVar("T")
+
+
+class CreateFailed(SandboxError):
+    code = "create_failed"
+
+
+class Engine:
+    def __init__(self, config: EngineConfig) -> None:
+        self.config = config
+        self._daemon = Daemon(config.docker_host)
+        self._disks = Disks(self._daemon, config)
+        self._boxes: dict[str, Box] = {}
+        self._creating = asyncio.Semaphore(CREATES_AT_ONCE)
+        self._runner = ""
+        self._events: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Docker answers, the runtime and the image are there; NoRuntime, with the fix, when not."""
+        info = await self._daemon.call(lambda client: client.info())
+        if self.config.runtime not in info.get("Runtimes", {}):
+            raise NoRuntime(
+                f"Docker at {self.config.docker_host} has no runtime {self.config.runtime}. "
+                "Run bin/up, which registers gVisor, or register it and restart Docker."
+            )
+        await self.image_id(self.config.image)
+        self._runner = await kit.install(self._daemon, self.config)
+        await self._clear_strays()
+        label = f"{LABEL_INSTANCE}={self.config.instance}"
+        self._events = asyncio.create_task(watch_oom(self.config.docker_host, label, self._oom))
+
+    async def close(self) -> None:
+        """Lets go of everything; sandboxes go on."""
+        if self._events is not None:
+            self._events.cancel()
+        for box in list(self._boxes.values()):
+            await box.close()
+        self._boxes.clear()
+        self._daemon.close()
+
+    async def create(self, spec: BoxSpec) -> Box:
+        """A new sandbox whose runner answers. What was made before a failure is removed, also when cancelled."""
+        checked(spec.sandbox_id)
+        async with self._creating, AsyncExitStack() as undo:
+            undo.push_async_callback(self._undo, spec.sandbox_id)
+            try:
+                box = await self._create(spec, undo)
+            except docker.errors.ImageNotFound as error:
+                raise NoRuntime(f"There is no image {spec.image}. Run bin/up, which builds it.") from error
+            except (Refused, NoDisk, AttachFailed, ChannelLost, BrokenFrame, TimeoutError) as error:
+                raise CreateFailed(f"Sandbox {spec.sandbox_id} could not be made: {_said(error)}") from error
+            undo.pop_all()
+        return box
+
+    async def _create(self, spec: BoxSpec, undo: AsyncExitStack) -> Box:
+        marker = secrets.token_bytes(MARKER_BYTES)
+        disk = await _to_its_end(self._disks.make(spec.sandbox_id, spec.disk_mb))
+        wanted = containers.options(self.config, spec, marker=marker, disk=disk, runner=self._runner)
+        container_id = await _to_its_end(self._daemon.call(lambda client: containers.create(client, wanted)))
+        link = Link(self._daemon, spec.sandbox_id, container_id, marker)
+        undo.push_async_callback(link.close)
+        channel = await link.attach()
+        undo.callback(channel.close)
+        await _to_its_end(self._daemon.call(lambda client: client.api.start(container_id)))
+        try:
+            await link.greet(channel, timeout_s=FIRST_HELLO_S, env=spec.env)
+        except (ChannelLost, TimeoutError) as error:
+            raise CreateFailed(
+                f"Sandbox {spec.sandbox_id} started, but its runner did not answer. {channel.stderr}".strip()
+            ) from error
+        return self._add(Box(link, spec.sandbox_id, container_id))
+
+    async def _undo(self, sandbox_id: str) -> None:
+        """Shielded: a second cancel must not stop the clearing up either."""
+        await asyncio.shield(asyncio.ensure_future(self._discard(sandbox_id)))
+
+    def _add(self, box: Box) -> Box:
+        self._boxes[box.container_id] = box
+        return box
+
+    async def attach(self, sandbox_id: str, container_id: str) -> Box:
+        """To a sandbox made earlier, by this process or one before it. BoxGone when it does not run any more."""
+        state = await look(self._daemon, container_id)
+        if state.running and state.label(LABEL_SANDBOX) != sandbox_id:
+            raise BoxGone(f"Container {container_id[:12]} is not sandbox {sandbox_id}.", reason="crashed")
+        if not state.running:
+            raise BoxGone(f"Sandbox {sandbox_id} has ended ({state.reason}).", reason=state.reason)
+        if (earlier := self._boxes.pop(container_id, None)) is not None:
+            await earlier.close()
+        link = Link(self._daemon, sandbox_id, container_id, bytes.fromhex(state.label(LABEL_MARKER)))
+        try:
+            await link.greet(await link.attach(), timeout_s=HELLO_S * 2)
+        except (AttachFailed, ChannelLost, BrokenFrame, TimeoutError) as error:
+            raise BoxGone(f"The runner of sandbox {sandbox_id} does not answer: {_said(error)}") from error
+        return self._add(Box(link, sandbox_id, container_id))
+
+    async def found(self) -> list[Found]:
+        """Every container with our label, whatever its state."""
+        return [
+            Found(
+                sandbox_id=each["Labels"][LABEL_SANDBOX],
+                container_id=each["Id"],
+                running=each["State"] == "running",
+                created_at=datetime.fromtimestamp(each["Created"], UTC),
+            )
+            for each in await self._containers()
+        ]
+
+    async def remove(self, container_id: str, *, reason: str = "deleted") -> None:
+        """Container, volume and disk. Once more does no harm. The channel goes first: a held attach blocks the kill.
+        Calls that still wait get BoxGone with `reason`."""
+        if (box := self._boxes.pop(container_id, None)) is not None:
+            box.end(reason)
+            await box.close()
+        sandbox_id = box.sandbox_id if box else (await look(self._daemon, container_id)).label(LABEL_SANDBOX)
+        if sandbox_id:
+            await self._discard(sandbox_id, container_id)
+
+    async def _discard(self, sandbox_id: str, container_id: str = "") -> None:
+        for each in await self._containers():
+            if each["Labels"][LABEL_SANDBOX] == sandbox_id and container_id in ("", each["Id"]):
+                await self._daemon.call(partial(_remove, container_id=each["Id"]), timeout_s=REMOVE_S)
+        await self._disks.remove(sandbox_id)
+
+    async def _containers(self) -> list[dict[str, Any]]:
+        labels = [f"{LABEL_INSTANCE}={self.config.instance}", LABEL_SANDBOX]
+        return await self._daemon.call(lambda client: client.api.containers(all=True, filters={"label": labels}))
+
+    async def _clear_strays(self) -> None:
+        """Disks without a container: a process before this one died between the two."""
+        known = {each["Labels"][LABEL_SANDBOX] for each in await self._containers()}
+        for sandbox_id in await self._disks.strays(known):
+            with suppress(NoDisk, Refused):
+                await self._disks.remove(sandbox_id)
+
+    async def image_id(self, name: str) -> str:
+        try:
+            image = await self._daemon.call(lambda client: client.images.get(name))
+        except docker.errors.ImageNotFound as error:
+            raise NoRuntime(f"There is no image {name} in Docker. Run bin/up, which builds it.") from error
+        return str(image.id)
+
+    def _oom(self, container_id: str) -> None:
+        if (box := self._boxes.get(container_id)) is not None:
+            box.note_oom()
+
+
+async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """What a thread makes cannot be called back: when cancelled, wait for it, so that the undoing sees it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def _remove(client: docker.DockerClient, *, container_id: str) -> None:
+    with suppress(NotFound):
+        client.api.remove_container(container_id, force=True, v=True)
+
+
+def _said(error: Exception) -> str:
+    return str(getattr(error, "explanation", "") or error or type(error).__name__)
+
+
+__all__ = ["CreateFailed", "Engine", "Unreachable"]

@@ -1,0 +1,175 @@
+"""One sandbox's connection over its whole life: made, lost, found again, or given up with a reason.
+
+Owns when to attach anew and when to call a sandbox ended. On end-of-file the daemon is asked; end-of-file alone says
+nothing. Must answer within GIVE_UP_S: until then callers wait, afterwards each has a typed error.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from sandboxes.errors import BoxGone
+from sandboxes.runner import frames
+
+from . import answers
+from .attach import AttachFailed
+from .channel import Channel, ChannelLost
+from .daemon import Daemon, Unreachable
+from .ending import look
+
+GIVE_UP_S = 4.5
+AGAIN_S = 0.1
+HELLO_S = 3.0
+FIRST_HELLO_S = 30.0
+
+T = TypeVar("T")
+
+_WORDS = {
+    "deleted": "It was deleted.",
+    "oom": "It ran out of memory.",
+    "process_limit": "It ran into its limit of processes.",
+    "crashed": "It crashed or was removed from outside.",
+    "host_lost": "Its host does not answer.",
+}
+
+
+class Link:
+    def __init__(self, daemon: Daemon, sandbox_id: str, container_id: str, marker: bytes) -> None:
+        self._daemon = daemon
+        self._sandbox_id = sandbox_id
+        self._container_id = container_id
+        self._marker = marker
+        self._channel: Channel | None = None
+        self._changed = asyncio.Event()
+        self._recovery: asyncio.Task[None] | None = None
+        self._closed = False
+        self.boot = ""
+        self.ended_reason = ""
+        self.on_lost: Callable[[str], None] | None = None
+        self.reconnects = 0
+
+    async def attach(self) -> Channel:
+        """Before the container starts, so that nothing it says is missed."""
+        channel = Channel(self._marker, lambda: self._broke(channel))
+        try:
+            await channel.connect(self._daemon.docker_host, self._container_id)
+        except BaseException:
+            channel.close()
+            raise
+        return channel
+
+    async def greet(self, channel: Channel, *, timeout_s: float, env: Mapping[str, str] | None = None) -> None:
+        """Hello and welcome; from then on this is the channel. A runner that started anew is not the one we knew."""
+        try:
+            boot = answers.boot(await channel.hello(timeout_s=timeout_s, env=env), version=frames.VERSION)
+        except BaseException:
+            channel.close()
+            raise
+        if self.boot and boot != self.boot:
+            channel.close()
+            raise BoxGone(f"Sandbox {self._sandbox_id} was restarted; what ran in it is gone.", reason="crashed")
+        self.boot = boot
+        self._channel = channel
+        self._ring()
+
+    async def ready(self) -> Channel:
+        """The channel, once there is one; BoxGone when there will be none."""
+        while self._channel is None:
+            if self.ended_reason or self._closed:
+                raise self.gone()
+            await self._changed.wait()
+        return self._channel
+
+    def gone(self) -> BoxGone:
+        if not self.ended_reason:
+            return BoxGone(f"The connection to sandbox {self._sandbox_id} was closed.", reason="host_lost")
+        why = _WORDS.get(self.ended_reason, "")
+        return BoxGone(f"Sandbox {self._sandbox_id} has ended. {why} Create a new one.", reason=self.ended_reason)
+
+    async def guarded(self, work: Awaitable[T]) -> T:
+        """A sandbox that breaks the protocol is not to be talked to any more."""
+        try:
+            return await work
+        except frames.BrokenFrame as error:
+            self.end("crashed")
+            raise self.gone() from error
+
+    def now(self) -> Channel | None:
+        return self._channel
+
+    def _ring(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _broke(self, channel: Channel) -> None:
+        if channel is not self._channel:
+            return
+        self._channel = None
+        if channel.broken:
+            self.end("crashed")
+        else:
+            self._start_recovery()
+
+    def _start_recovery(self) -> None:
+        if not self._closed and self._recovery is None:
+            self._recovery = asyncio.create_task(self._recover())
+
+    async def _recover(self) -> None:
+        reason = await self._find_again()
+        self._recovery = None
+        if reason:
+            self.end(reason)
+        elif self._channel is None:  # it broke again meanwhile
+            self._start_recovery()
+
+    async def _find_again(self) -> str:
+        """Empty when the channel stands again, else why the sandbox is at its end."""
+        give_up_at = time.monotonic() + GIVE_UP_S
+        away = False
+        while (left_s := give_up_at - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left_s):
+                    state = await look(self._daemon, self._container_id)
+                    if not state.running:
+                        # a daemon that stopped took the sandbox with it, whatever exit code it then shows
+                        return "host_lost" if away and state.reason == "crashed" else state.reason
+                    await self.greet(await self.attach(), timeout_s=HELLO_S)
+                    self.reconnects += 1
+                    return ""
+            except BoxGone as error:
+                return error.reason
+            except frames.BrokenFrame:
+                return "crashed"
+            except Unreachable:
+                away = True
+                await asyncio.sleep(AGAIN_S)
+            except (AttachFailed, ChannelLost, TimeoutError):
+                await asyncio.sleep(AGAIN_S)
+        return "host_lost"
+
+    def end(self, reason: str) -> None:
+        """Once and for all: every caller that waits, and every later one, gets BoxGone."""
+        if self.ended_reason or self._closed:
+            return
+        self.ended_reason = reason
+        self._drop()
+        on_lost, self.on_lost = self.on_lost, None
+        if on_lost is not None:
+            on_lost(reason)
+
+    async def close(self) -> None:
+        """Lets go of the sandbox, which goes on."""
+        self._closed = True
+        self.on_lost = None
+        recovery, self._recovery = self._recovery, None
+        self._drop()
+        if recovery is not None:
+            recovery.cancel()
+            await asyncio.wait([recovery])
+
+    def _drop(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        self._ring()

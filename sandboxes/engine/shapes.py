@@ -1,0 +1,131 @@
+"""The plain data that goes in and out of the engine. Owns no behaviour beyond reading its own configuration."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Protocol
+
+from sandboxes.errors import NoRuntime
+
+StreamName = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """Where the engine is. `instance` is in every name it gives on the machine; `var` is the state directory."""
+
+    docker_host: str
+    runtime: str
+    image: str
+    instance: str
+    keeper: Path
+    var: Path
+
+    @classmethod
+    def load(cls, var: Path, instance: str) -> "EngineConfig":
+        """From the `engine.json` that `bin/up` writes."""
+        path = var / "engine.json"
+        try:
+            known = json.loads(path.read_text())
+            return cls(
+                docker_host=known["docker_host"],
+                runtime=known["runtime"],
+                image=known["image"],
+                instance=instance,
+                keeper=Path(known["keeper"] or var / "keeper"),
+                var=var,
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise NoRuntime(f"{path} does not name an engine ({error}). Run bin/up, which sets one up.") from error
+
+    @property
+    def run_dir(self) -> Path:
+        return Path(f"/run/sandgate-{self.instance}")
+
+
+@dataclass(frozen=True)
+class BoxSpec:
+    """What a sandbox is made of. `env` goes with each of its commands, never into the container."""
+
+    sandbox_id: str
+    image: str
+    cpus: float = 1.0
+    memory_mb: int = 512
+    disk_mb: int = 1024
+    env: Mapping[str, str] = field(default_factory=dict)
+    network: Literal["none"] = "none"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A container with our label."""
+
+    sandbox_id: str
+    container_id: str
+    running: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A command. `bash -c` with a text too long for an argument is passed another way, with the same effect."""
+
+    argv: Sequence[str]
+    timeout_s: float
+    cwd: str = "/work"
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a command ended. `reason` is "oom" when the kernel killed processes of it for memory.
+
+    `lost_bytes` were printed and never reached the sink; `stdout_bytes` and `stderr_bytes` are true totals.
+    """
+
+    exit_code: int
+    timed_out: bool
+    stopped: bool
+    left_running: bool
+    duration_ms: int
+    stdout_bytes: int
+    stderr_bytes: int
+    lost_bytes: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """A whole file. `mode` None: as the file was, or 0644."""
+
+    path: str
+    size: int
+    mode: int | None = None
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """`path` is where the bytes are: absolute, links resolved."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A file as it is now. `content` is None when it is larger than was asked to keep."""
+
+    path: str
+    size: int
+    mode: int
+    sha256: str
+    content: bytes | None
+
+
+class Sink(Protocol):
+    async def put(self, stream: StreamName, offset: int, data: bytes) -> None:
+        """Takes output in order. An offset beyond the last end is a gap: those bytes are lost."""

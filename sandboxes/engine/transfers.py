@@ -1,0 +1,171 @@
+"""Files over the channel: content in, content out, neither ever held whole.
+
+Owns the windows of both directions. Must never believe what the sandbox says about size or hash without counting.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from sandboxes.errors import SandboxError
+from sandboxes.runner import frames
+from sandboxes.runner.files import WINDOW_BYTES
+
+from . import answers
+from .channel import Call, Channel, ChannelLost
+from .link import Link
+from .shapes import WriteRequest, WriteResult
+
+ACK_BYTES = 256 << 10
+
+
+class Interrupted(SandboxError):
+    """The connection broke in the middle of a file. Nothing was written; the same call may be made again."""
+
+    code = "channel_lost"
+
+
+class Upload:
+    """One write. Content is kept while it fits one window, so that a small file survives a break of the channel."""
+
+    def __init__(self, link: Link, action_id: str, asked: WriteRequest, content: AsyncIterator[bytes]) -> None:
+        self._link = link
+        self._id = action_id
+        self._asked = asked
+        self._content = content
+        self._kept: list[bytes] | None = []
+        self._taken_bytes = 0
+        self._sha256 = hashlib.sha256()
+
+    async def run(self) -> WriteResult:
+        while True:
+            channel = await self._link.ready()
+            call = channel.call()
+            try:
+                answer = await (self._once(channel, call) if self._kept is not None else self._ask(channel, call))
+            except ChannelLost:
+                continue
+            finally:
+                channel.release(call)
+            result = answers.write_result(answer)
+            if self._taken_bytes == self._asked.size and result.sha256 != self._sha256.hexdigest():
+                raise frames.BrokenFrame("the sandbox wrote other bytes than were sent")
+            return result
+
+    async def _ask(self, channel: Channel, call: Call) -> dict[str, Any]:
+        """After a break in the middle of a long file: the runner may have had all of it by then."""
+        channel.send(frames.pack_request(channel.tag, call.ref, {"op": "resume", "id": self._id}))
+        answer = (await call.next()).message()
+        if answer.get("unknown") is True:
+            raise Interrupted(f"The connection broke while {self._asked.path} was sent. Nothing was written.")
+        return answer
+
+    async def _once(self, channel: Channel, call: Call) -> dict[str, Any]:
+        asked = self._asked
+        message = {"op": "write", "id": self._id, "path": asked.path, "size": asked.size, "mode": asked.mode}
+        channel.send(frames.pack_request(channel.tag, call.ref, message))
+        sent = credited = 0
+        async with aclosing(self._pieces()) as pieces:
+            async for data in pieces:
+                while (news := await call.next() if sent - credited >= WINDOW_BYTES else call.poll()) is not None:
+                    if news.kind == frames.RESULT:  # refused before the end: no use in sending the rest
+                        return news.message()
+                    credited = _credit(news, credited, sent)
+                channel.send(frames.pack(channel.tag, frames.DATA, data, ref=call.ref))
+                sent += len(data)
+                await channel.drain()
+        channel.send(frames.pack(channel.tag, frames.DATA, ref=call.ref, flags=frames.END))
+        while (frame := await call.next()).kind != frames.RESULT:
+            credited = _credit(frame, credited, sent)
+        return frame.message()
+
+    async def _pieces(self) -> AsyncGenerator[bytes, None]:
+        """What was kept from a try before, then the rest of the content."""
+        for data in list(self._kept or ()):
+            yield data
+        async for block in self._content:
+            for at in range(0, len(block), frames.CHUNK_BYTES):
+                data = bytes(block[at : at + frames.CHUNK_BYTES])
+                self._taken_bytes += len(data)
+                self._sha256.update(data)
+                self._keep(data)
+                yield data
+
+    def _keep(self, data: bytes) -> None:
+        if self._taken_bytes > WINDOW_BYTES:
+            self._kept = None
+        elif self._kept is not None:
+            self._kept.append(data)
+
+
+def _credit(frame: frames.Frame, credited: int, sent: int) -> int:
+    if frame.kind != frames.CREDIT or not credited <= frame.offset <= sent:
+        raise frames.BrokenFrame("credit for what was not sent")
+    return frame.offset
+
+
+class FileRead:
+    """A file that is being read: take `chunks()` to its end, or `close()`. `sha256` is there when all was read."""
+
+    def __init__(self, link: Link, channel: Channel, call: Call, info: dict[str, Any]) -> None:
+        self._link = link
+        self.path = answers.text(info, "path")
+        self.size = answers.number(info, "size")
+        self.mode = answers.number(info, "mode", most=0o7777)
+        self.sha256: str | None = None
+        self._channel = channel
+        self._call = call
+
+    @classmethod
+    async def open(cls, link: Link, path: str, *, offset: int = 0, limit: int | None = None) -> "FileRead":
+        while True:
+            channel = await link.ready()
+            call = channel.call()
+            try:
+                message = {"op": "read", "path": path, "offset": offset, "limit": limit}
+                channel.send(frames.pack_request(channel.tag, call.ref, message))
+                first = await call.next()
+                if first.kind == frames.INFO:
+                    return cls(link, channel, call, first.message())
+                answers.ok(first.message())
+                raise frames.BrokenFrame("content without its size")
+            except ChannelLost:
+                channel.release(call)
+            except BaseException:
+                channel.release(call)
+                raise
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async with aclosing(self._checked()) as content:
+                async for data in content:
+                    yield data
+        except ChannelLost as error:
+            raise Interrupted(f"The connection broke while {self.path} was read. Read it again.") from error
+        except frames.BrokenFrame as error:
+            self._link.end("crashed")
+            raise self._link.gone() from error
+        finally:
+            await self.close()
+
+    async def _checked(self) -> AsyncGenerator[bytes, None]:
+        got = acked = 0
+        sha256 = hashlib.sha256()
+        while (frame := await self._call.next()).kind == frames.CONTENT:
+            if frame.offset != got:
+                raise frames.BrokenFrame("content out of order")
+            got += len(frame.payload)
+            sha256.update(frame.payload)
+            yield frame.payload
+            if got - acked >= ACK_BYTES:
+                acked = got
+                self._channel.ack(self._call, got)
+        good = answers.ok(frame.message())
+        if answers.number(good, "size") != got or answers.sha256(good) != sha256.hexdigest():
+            raise frames.BrokenFrame("content other than its hash")
+        self.sha256 = sha256.hexdigest()
+
+    async def close(self) -> None:
+        """Tells the runner to stop, if it has not come to the end."""
+        self._channel.release(self._call)
