@@ -14,9 +14,12 @@ from functools import partial
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter
+from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.exception import convert_exception_to_response
+from django.http.response import HttpResponseBase
 from django.urls import re_path
 
-from .doorman import App, FewThreads, Limited, Receive, Scope, Send, Tagged, doorman
+from .doorman import App, Limited, Receive, Scope, Send, Tagged, doorman
 from .pages import sockets
 from .signed_in import SameOrigin, SignedIn, refuse
 from .workspaces import db, keys
@@ -33,15 +36,31 @@ async def authenticate(key: str) -> keys.Caller | None:
     return caller
 
 
-keyed = partial(doorman, django_app, authenticate=authenticate)
+class KeyDjango(ASGIHandler):
+    """Django without MIDDLEWARE, for calls by key. What is in there is for people (session, CSRF, messages), costs two
+    hops to a thread each, and one that is synchronous only would hold one of the few threads until the call ends."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        self._view_middleware: list[Any] = []
+        self._template_response_middleware: list[Any] = []
+        self._exception_middleware: list[Any] = []
+        self._middleware_chain = convert_exception_to_response(self._whole)
+
+    async def _whole(self, request: Any) -> HttpResponseBase:
+        response: Any = await self._get_response_async(request)  # type: ignore[attr-defined]
+        if not response.streaming:
+            response.headers.setdefault("Content-Length", str(len(response.content)))
+        return response
+
+
+keyed = partial(doorman, KeyDjango(), authenticate=authenticate)
 files, commands, others = (keyed(limit_bytes=limit) for limit in (FILE_BYTES, COMMAND_BYTES, OTHER_BYTES))
-docs: App = Limited(FewThreads(django_app), limit_bytes=OTHER_BYTES)  # what the API is, anybody may read
 pages: App = Limited(django_app, limit_bytes=OTHER_BYTES)
 
 ROUTES = [
     (re.compile(pattern, re.DOTALL), app)
     for pattern, app in (
-        (r"v1/(openapi\.json|docs)", docs),
+        (r"v1/(openapi\.json|docs)", pages),  # what the API is, anybody may read
         (r"v1/sandboxes/[^/]+/files", files),
         (r"v1/tools/(write|write_file)", files),
         (r"v1/sandboxes/[^/]+/commands(/.*)?", commands),

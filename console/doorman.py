@@ -30,6 +30,7 @@ BIG_BODY_BYTES = 8 << 20
 BIG_BODIES_ARRIVING = 8  # each may lie on disk until it is complete
 BIG_BODIES_PARSED = 2  # each costs about twice its size in memory
 BIG_BODY_S = 300  # a big body must be here by then: it holds one of few places
+NOSNIFF = (b"X-Content-Type-Options", b"nosniff")
 REQUEST_ID = re.compile(rb"[A-Za-z0-9-]{1,64}")
 
 _log = logging.getLogger(__name__)
@@ -57,21 +58,22 @@ def _header(scope: Scope, name: bytes) -> bytes:
 
 
 class Tagged:
-    """Outermost: every answer carries X-Request-Id, and what dies below before its answer is answered 500."""
+    """Outermost: every answer carries X-Request-Id and `nosniff`; what dies below without an answer is answered 500."""
 
     def __init__(self, app: App) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given, started = _header(scope, b"x-request-id"), False
+        own = (b"x-request-id", NOSNIFF[0].lower())
         request_id = given if REQUEST_ID.fullmatch(given) else str(uuid.uuid4()).encode()
 
         async def tagged(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                others = [header for header in message.get("headers", ()) if header[0].lower() != b"x-request-id"]
-                message = {**message, "headers": [*others, (b"X-Request-Id", request_id)]}
+                others = [header for header in message.get("headers", ()) if header[0].lower() not in own]
+                message = {**message, "headers": [*others, (b"X-Request-Id", request_id), NOSNIFF]}
             await send(message)
 
         name = request_id.decode()

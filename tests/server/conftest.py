@@ -52,7 +52,7 @@ class Served:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def connect(self) -> "Client":
-        return Client(socket.create_connection(("127.0.0.1", self.port), timeout=10))
+        return connect(self.port)
 
     def get(self, path: str) -> dict:
         with self.connect() as client:
@@ -130,6 +130,10 @@ class Client:
             return self.sock.recv(1) == b""
         except ConnectionResetError:
             return True
+
+
+def connect(port: int) -> Client:
+    return Client(socket.create_connection(("127.0.0.1", port), timeout=10))
 
 
 @pytest.fixture(scope="package")

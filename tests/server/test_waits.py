@@ -1,0 +1,91 @@
+"""A hundred calls that wait for a person cost no thread and no database handle each, and slow nobody."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from .conftest import CHECKOUT, Client, connect
+from .test_up import up
+
+WAITING, PER_KEY = 100, 20
+
+SEED = """
+import django, json
+django.setup()
+from console.workspaces import keys
+from console.workspaces.models import Agent
+from tests.approvals.proposals import pending
+secrets = [keys.make_agent_key(Agent.objects.get(), name=f"waiter {n}", by=None)[1] for n in range(%d)]
+print(json.dumps([pending(keys.authenticate(secrets[0])).pk, secrets]))
+"""
+
+
+def seed(state: Path) -> tuple[str, list[str]]:
+    """Made by another process, as `manage.py` would: the server learns of it from the table alone."""
+    env = {**os.environ, "DJANGO_SETTINGS_MODULE": "console.settings", "SANDGATE_VAR": str(state)}
+    script = SEED % (WAITING // PER_KEY)
+    return json.loads(subprocess.check_output([sys.executable, "-c", script], cwd=CHECKOUT, env=env))
+
+
+def threads(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def database_handles(pid: int, state: Path) -> int:
+    fds = f"/proc/{pid}/fd"
+    return sum(os.path.realpath(f"{fds}/{fd}") == str(state / "db.sqlite3") for fd in os.listdir(fds))
+
+
+def median_ms(client: Client, key: str, times: int = 60) -> float:
+    took = []
+    for _ in range(times):
+        began = time.perf_counter()
+        client.send("GET /v1/admin/me HTTP/1.1", key=key)
+        assert client.answer().status == 200
+        took.append(1000 * (time.perf_counter() - began))
+    return statistics.median(took)
+
+
+def test_a_hundred_waits_hold_few_threads_few_handles_and_slow_nobody(tmp_path):
+    with up(tmp_path) as (process, url, _):
+        port = int(url.rpartition(":")[2])
+        action, secrets = seed(tmp_path)
+        ping = connect(port)
+        median_ms(ping, secrets[0])  # each thread and handle that a call ever needs is there now
+        idle_ms = median_ms(ping, secrets[0])
+        before = threads(process.pid)
+        clients = [connect(port) for _ in range(WAITING)]
+        for number, client in enumerate(clients):
+            client.send(f"GET /v1/actions/{action}?wait=50 HTTP/1.1", key=secrets[number // PER_KEY])
+        time.sleep(1)
+        assert threads(process.pid) - before <= 6
+        assert database_handles(process.pid, tmp_path) <= 8
+        assert median_ms(ping, secrets[0]) <= max(2 * idle_ms, 10)
+        ping.send(f"POST /v1/actions/{action}/cancel HTTP/1.1", "Content-Length: 0", key=secrets[0])
+        assert ping.answer().json["status"] == "cancelled"
+        began = time.monotonic()
+        assert {client.answer().json["status"] for client in clients} == {"cancelled"}
+        assert time.monotonic() - began < 3
+        for client in [ping, *clients]:
+            client.sock.close()
+
+
+def test_a_change_by_another_process_ends_a_wait_within_a_second_or_so(tmp_path):
+    cancel = (
+        "import django, sys; django.setup(); from approvals import gate; from approvals.models import Action; "
+        "from console.workspaces import keys; "
+        "gate.cancel(Action.objects.get(pk=sys.argv[1]), by=keys.authenticate(sys.argv[2]))"
+    )
+    with up(tmp_path) as (_, url, _said):
+        action, secrets = seed(tmp_path)
+        with connect(int(url.rpartition(":")[2])) as client:
+            client.send(f"GET /v1/actions/{action}?wait=50 HTTP/1.1", key=secrets[0])
+            env = {**os.environ, "DJANGO_SETTINGS_MODULE": "console.settings", "SANDGATE_VAR": str(tmp_path)}
+            subprocess.check_call([sys.executable, "-c", cancel, action, secrets[0]], cwd=CHECKOUT, env=env)
+            began = time.monotonic()
+            assert client.answer().json["status"] == "cancelled"
+            assert time.monotonic() - began < 2
