@@ -165,13 +165,13 @@ async def settled(caller: Caller, action_id: str, *, wait_s: float) -> Action:
     """As soon as it ended, or as it is after `wait_s`. Holds no thread and no database handle while it waits."""
     action = await db.read(find_action, caller, action_id)
     if action.is_open and wait_s > 0:
-        ended = await bus.wait_for(lambda: db.read(_ended, action_id), f"action:{action_id}", timeout_s=wait_s)
-        return ended or await db.read(find_action, caller, action_id)
+        await bus.wait_for(lambda: db.read(_ended, action_id), f"action:{action_id}", timeout_s=wait_s)
+        action = await db.read(find_action, caller, action_id)
     return action
 
 
-def _ended(action_id: str) -> Action | None:
-    return Action.objects.select_related("agent").filter(pk=action_id).exclude(ended_at=None).first()
+def _ended(action_id: str) -> bool | None:
+    return Action.objects.filter(pk=action_id).exclude(ended_at=None).exists() or None
 
 
 async def output(action: Action) -> CommandOutput | None:

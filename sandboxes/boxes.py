@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import Any
+from pathlib import Path
 
 from console.workspaces import audit, db
 from console.workspaces.keys import Caller
@@ -23,8 +23,8 @@ FIX = "Run `bin/up`, which sets gVisor up, or `manage.py doctor`, which says wha
 
 
 class Boxes:
-    def __init__(self, found: dict[str, Any] | None, instance: str) -> None:
-        self.config = EngineConfig.read(found, instance=instance) if found else None
+    def __init__(self, var: Path, instance: str) -> None:
+        self._var, self._instance = var, instance
         self.engine: Engine | None = None
         self._boxes: dict[str, Box] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -32,14 +32,12 @@ class Boxes:
 
     async def open(self) -> None:
         """Raises NoRuntime; then `create` does too, until a later `open` succeeds."""
-        if self.config is None:
-            raise NoRuntime(self._why_not)
-        engine = Engine(self.config)
         try:
+            engine = Engine(EngineConfig.load(self._var, self._instance))
             await engine.start()
         except SandboxError as error:
-            self._why_not = error.detail
-            raise NoRuntime(error.detail) from error
+            self._why_not = f"{error.detail} {FIX}"
+            raise NoRuntime(self._why_not) from error
         self.engine = engine
 
     def ready(self) -> Engine:
@@ -64,7 +62,7 @@ class Boxes:
             raise
         self._adopt(box)
         if not await db.write(lifecycle.started, sandbox, container_id=box.container_id, boot=box.boot):
-            await self._drop(sandbox.pk, box.container_id)
+            await self._drop(sandbox.pk, box.container_id, "deleted")
             raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
         return await db.read(Sandbox.objects.get, pk=sandbox.pk)
 
@@ -79,14 +77,14 @@ class Boxes:
     async def end(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
         """Row first: from here on nothing new starts in it. Then the container, which ends what runs."""
         ended = await db.write(lifecycle.end, sandbox, reason, actor=actor, deleted=deleted)
-        await self._drop(sandbox.pk, sandbox.container_id)
+        await self._drop(sandbox.pk, sandbox.container_id, reason)
         return ended
 
     async def end_overdue(self, *, divisor: float) -> None:
         for sandbox_id, reason in await db.read(lifecycle.overdue, divisor=divisor):
             if await db.write(lifecycle.end_if_still_idle, sandbox_id, reason, divisor=divisor):
                 sandbox = await db.read(Sandbox.objects.get, pk=sandbox_id)
-                await self._drop(sandbox_id, sandbox.container_id)
+                await self._drop(sandbox_id, sandbox.container_id, reason)
 
     async def reconcile(self) -> None:
         """Both ways: a live row without its container ends, a container without a live row goes."""
@@ -141,14 +139,12 @@ class Boxes:
         sandbox = await db.read(Sandbox.objects.get, pk=sandbox_id)
         await self.end(sandbox, reason, actor=audit.SYSTEM)
 
-    async def _drop(self, sandbox_id: str, container_id: str) -> None:
+    async def _drop(self, sandbox_id: str, container_id: str, reason: str) -> None:
+        """Whoever still waits for something in it gets BoxGone with `reason`."""
         box = self._boxes.pop(sandbox_id, None)
-        if box is not None:
-            box.on_lost = None
-            await box.close()
         container_id = box.container_id if box else container_id
         if container_id and self.engine:
-            await self.engine.remove(container_id)
+            await self.engine.remove(container_id, reason=reason)
 
     async def close(self) -> None:
         """The console stops in good order: every sandbox that does not persist ends with it."""

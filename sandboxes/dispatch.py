@@ -177,7 +177,7 @@ class Dispatcher:
         try:
             box = self._boxes.box(pass_.sandbox_id)
             outputs = Outputs(await db.read(_outputs_name, pass_))
-            ended = await box.resume(pass_, outputs) if resume else None
+            ended = await box.resume(pass_, outputs, have=outputs.sizes) if resume else None
             # The runner never heard of it: it was committed as running and the server died before sending. It is the
             # same runner (its boot id says so) and it runs an id once, so sending now cannot run it twice.
             result = tool.result(ended, outputs) if ended else await tool.execute(pass_, box, outputs)
@@ -189,6 +189,7 @@ class Dispatcher:
             await db.write(fail, pass_, status="unknown", code="lost", detail=detail)
         else:
             await db.write(succeed, pass_, result)
+            box.settled(pass_.action_id)  # only now: until it is stored, the runner's copy is the only one
 
 
 def _outputs_name(pass_: gate.Pass) -> str:

@@ -70,7 +70,7 @@ class Hub:
 
     async def _main(self) -> None:
         self._loop, self._main_task = asyncio.get_running_loop(), asyncio.current_task()
-        self.boxes = Boxes(settings.ENGINE, settings.INSTANCE)
+        self.boxes = Boxes(settings.VAR, settings.INSTANCE)
         self.dispatcher = Dispatcher(self.boxes)
         clock = Clock(self.boxes, self.dispatcher)
         try:

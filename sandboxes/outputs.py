@@ -101,6 +101,11 @@ class Outputs:
         self.streams[stream].put(offset, data)
 
     @property
+    def sizes(self) -> dict[Name, int]:
+        """Where each stream goes on: what is before is here already, or lost."""
+        return {name: stream.size for name, stream in self.streams.items()}
+
+    @property
     def truncated(self) -> bool:
         """Whether an answer with at most 10 MiB of each stream leaves something out."""
         return any(stream.truncated for stream in self.streams.values())
