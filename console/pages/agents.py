@@ -98,7 +98,7 @@ def _asks(agent: Agent) -> str:
 
 @member_page("agents", permissions.AGENTS_MANAGE, methods=("GET", "HEAD", "POST"))
 def tools(request: Any, agent_id: str) -> HttpResponseBase:
-    agent = _agent(request, agent_id)
+    agent, status = _agent(request, agent_id), 200
     if request.method == "POST":
         try:
             _save(agent, request.POST, by=request.here.member)
@@ -106,8 +106,8 @@ def tools(request: Any, agent_id: str) -> HttpResponseBase:
             return redirect("agent-tools", request.here.workspace.pk, agent.pk)
         except (SandgateError, ValueError) as caught:
             complain(request, getattr(caught, "detail", "A setting is missing. Nothing was changed."))
-            agent.refresh_from_db()
-    return render(request, "agents/tools.html", _shown(request, agent))
+            status = 400
+    return render(request, "agents/tools.html", _shown(request, agent), status=status)
 
 
 def _save(agent: Agent, post: Any, *, by: Member) -> None:

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from approvals.draw import one_line
 from console.pages import draw, icons
 
 register = template.Library()
@@ -19,6 +20,12 @@ register.filter("drawn_sheet", draw.sheet)
 def icon(name: str, label: str = "") -> SafeString:
     # "" + …: the template engine hands over its strings marked as safe
     return icons.icon("" + name, "" + label)
+
+
+@register.filter
+def plainly(text: object) -> str:
+    """Where no markup can stand: titles, options, attributes."""
+    return one_line(str(text))
 
 
 @register.filter

@@ -6,11 +6,6 @@ from django.test import Client
 from tests import people
 
 
-@pytest.fixture(autouse=True)
-def urls(settings):
-    settings.ROOT_URLCONF = "console.pages.urls"
-
-
 @pytest.fixture
 def browser():
     """`browser(cast.bob)` is a client that is signed in as Bob, and checks CSRF as a real one must pass it."""
