@@ -75,7 +75,7 @@ def test_it_serves_says_where_and_stops_in_order(tmp_path):
         request = urllib.request.Request(f"{url}/v1/sandboxes", headers={"X-API-Key": first["agent_key"]})
         assert json.load(urllib.request.urlopen(request)) == []
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, "stopped\n"), err
     assert is_free(tmp_path)
     assert not list(tmp_path.glob("db.sqlite3-*")), "the last handle closed and folded the log in"
@@ -100,7 +100,7 @@ def test_a_taken_port_is_told_before_anything_is_made(tmp_path):
     assert not (tmp_path / "db.sqlite3").exists()
 
 
-@pytest.mark.parametrize(("host", "port"), [("192.0.2.1", "0"), ("127.0.0.1", "70000"), ("no.such.host.invalid", "0")])
+@pytest.mark.parametrize(("host", "port"), [("192.0.2.1", "0"), ("127.0.0.1", "70000")])
 def test_an_address_that_cannot_be_served_is_told(tmp_path, host, port):
     assert "cannot be served" in refused(start(tmp_path, "--host", host, "--port", port), within_s=30)
 
@@ -113,12 +113,12 @@ def test_after_a_kill_the_next_start_just_starts(tmp_path):
         assert status(f"{url}/sign-in") == 200
 
 
-@pytest.mark.parametrize("after_s", [0.3, 0.9, 1.3, 1.7])
+@pytest.mark.parametrize("after_s", [0.3, 1.0, 1.7])
 def test_a_signal_while_it_starts_ends_it(tmp_path, after_s):
     process = start(tmp_path, "--port", "0")
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=10)
+    process.communicate(timeout=30)
     assert process.returncode in (0, 130, -signal.SIGINT), "stopped, unwound, or before it had a handler"
 
 

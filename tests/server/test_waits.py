@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from .conftest import CHECKOUT, Client, connect
 from .test_up import up
 
@@ -19,16 +21,27 @@ django.setup()
 from console.workspaces import keys
 from console.workspaces.models import Agent
 from tests.approvals.proposals import pending
-secrets = [keys.make_agent_key(Agent.objects.get(), name=f"waiter {n}", by=None)[1] for n in range(%d)]
+secrets = [keys.make_agent_key(Agent.objects.get(), name="waiter", by=None)[1] for n in range(%d)]
 print(json.dumps([pending(keys.authenticate(secrets[0])).pk, secrets]))
 """
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """The process, the port and the state directory of one console."""
+    state = tmp_path_factory.mktemp("waits")
+    with up(state) as (process, url, _):
+        yield process, int(url.rpartition(":")[2]), state
+
+
 def seed(state: Path) -> tuple[str, list[str]]:
     """Made by another process, as `manage.py` would: the server learns of it from the table alone."""
+    return json.loads(run(SEED % (WAITING // PER_KEY), state))
+
+
+def run(script: str, state: Path, *arguments: str) -> bytes:
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "console.settings", "SANDGATE_VAR": str(state)}
-    script = SEED % (WAITING // PER_KEY)
-    return json.loads(subprocess.check_output([sys.executable, "-c", script], cwd=CHECKOUT, env=env))
+    return subprocess.check_output([sys.executable, "-c", script, *arguments], cwd=CHECKOUT, env=env)
 
 
 def threads(pid: int) -> int:
@@ -50,42 +63,45 @@ def median_ms(client: Client, key: str, times: int = 60) -> float:
     return statistics.median(took)
 
 
-def test_a_hundred_waits_hold_few_threads_few_handles_and_slow_nobody(tmp_path):
-    with up(tmp_path) as (process, url, _):
-        port = int(url.rpartition(":")[2])
-        action, secrets = seed(tmp_path)
-        ping = connect(port)
-        median_ms(ping, secrets[0])  # each thread and handle that a call ever needs is there now
-        idle_ms = median_ms(ping, secrets[0])
-        before = threads(process.pid)
-        clients = [connect(port) for _ in range(WAITING)]
-        for number, client in enumerate(clients):
-            client.send(f"GET /v1/actions/{action}?wait=50 HTTP/1.1", key=secrets[number // PER_KEY])
-        time.sleep(1)
-        assert threads(process.pid) - before <= 6
-        assert database_handles(process.pid, tmp_path) <= 8
-        assert median_ms(ping, secrets[0]) <= max(2 * idle_ms, 10)
-        ping.send(f"POST /v1/actions/{action}/cancel HTTP/1.1", "Content-Length: 0", key=secrets[0])
-        assert ping.answer().json["status"] == "cancelled"
+def test_a_hundred_waits_hold_few_threads_few_handles_and_slow_nobody(running):
+    process, port, state = running
+    action, secrets = seed(state)
+    ping = connect(port)
+    median_ms(ping, secrets[0])  # each thread and handle that a call ever needs is there now
+    idle_ms = median_ms(ping, secrets[0])
+    before = threads(process.pid)
+    clients = [connect(port) for _ in range(WAITING)]
+    for number, client in enumerate(clients):
+        client.send(f"GET /v1/actions/{action}?wait=50 HTTP/1.1", key=secrets[number // PER_KEY])
+    time.sleep(1)
+    assert threads(process.pid) - before <= 6
+    assert database_handles(process.pid, state) <= 8
+    assert median_ms(ping, secrets[0]) <= max(2 * idle_ms, 10)
+    ping.send(f"POST /v1/actions/{action}/cancel HTTP/1.1", "Content-Length: 0", key=secrets[0])
+    assert ping.answer().json["status"] == "cancelled"
+    began = time.monotonic()
+    assert {client.answer().json["status"] for client in clients} == {"cancelled"}
+    assert time.monotonic() - began < 3
+    for client in [ping, *clients]:
+        client.sock.close()
+
+
+CANCEL = """
+import django, sys
+django.setup()
+from approvals import gate
+from approvals.models import Action
+from console.workspaces import keys
+gate.cancel(Action.objects.get(pk=sys.argv[1]), by=keys.authenticate(sys.argv[2]))
+"""
+
+
+def test_a_change_by_another_process_ends_a_wait_within_a_second_or_so(running):
+    _, port, state = running
+    action, secrets = seed(state)
+    with connect(port) as client:
+        client.send(f"GET /v1/actions/{action}?wait=50 HTTP/1.1", key=secrets[0])
+        run(CANCEL, state, action, secrets[0])
         began = time.monotonic()
-        assert {client.answer().json["status"] for client in clients} == {"cancelled"}
+        assert client.answer().json["status"] == "cancelled"
         assert time.monotonic() - began < 3
-        for client in [ping, *clients]:
-            client.sock.close()
-
-
-def test_a_change_by_another_process_ends_a_wait_within_a_second_or_so(tmp_path):
-    cancel = (
-        "import django, sys; django.setup(); from approvals import gate; from approvals.models import Action; "
-        "from console.workspaces import keys; "
-        "gate.cancel(Action.objects.get(pk=sys.argv[1]), by=keys.authenticate(sys.argv[2]))"
-    )
-    with up(tmp_path) as (_, url, _said):
-        action, secrets = seed(tmp_path)
-        with connect(int(url.rpartition(":")[2])) as client:
-            client.send(f"GET /v1/actions/{action}?wait=50 HTTP/1.1", key=secrets[0])
-            env = {**os.environ, "DJANGO_SETTINGS_MODULE": "console.settings", "SANDGATE_VAR": str(tmp_path)}
-            subprocess.check_call([sys.executable, "-c", cancel, action, secrets[0]], cwd=CHECKOUT, env=env)
-            began = time.monotonic()
-            assert client.answer().json["status"] == "cancelled"
-            assert time.monotonic() - began < 2
