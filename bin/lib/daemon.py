@@ -145,7 +145,8 @@ class OwnDaemon:
             self._wait_until_gone(pid)
         leftovers.end(str(self.place.run / "exec"))
         if self.pid() is None:
-            leftovers.unmount(self.place.run, self.place.var / "docker")
+            leftovers.unmount(self.place.run, self.place.var)
+            leftovers.free_loops(self.place.var)
             shutil.rmtree(self.place.run, ignore_errors=True)
 
     def _wait_until_gone(self, pid: int) -> None:

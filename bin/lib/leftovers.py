@@ -1,4 +1,4 @@
-"""What Docker lost: container processes, found by a mark in their command line that only ours carry, and mounts."""
+"""What Docker lost: container processes, found by a mark on their command line, mounts and loop devices."""
 
 import os
 import re
@@ -28,3 +28,19 @@ def unmount(*folders: Path) -> None:
         point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), line.split()[1]))
         if any(point.is_relative_to(folder) for folder in folders):
             subprocess.run(["umount", "--lazy", point], capture_output=True)
+
+
+def loops(folder: Path) -> list[Path]:
+    """Loop devices whose file lies under `folder`, whether it still exists or not."""
+    found = []
+    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with suppress(OSError):
+            if Path(entry.read_text().strip().removesuffix(" (deleted)")).is_relative_to(folder):
+                found.append(Path("/dev") / entry.parts[3])
+    return found
+
+
+def free_loops(folder: Path) -> None:
+    """Sandbox disks of a console that was killed: nobody else would give their devices back."""
+    for device in loops(folder):
+        subprocess.run(["losetup", "--detach", device], capture_output=True)

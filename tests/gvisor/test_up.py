@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from lib import leftovers
 from lib.daemon import OwnDaemon
 from lib.place import CHECKOUT, Place
 
@@ -95,6 +96,13 @@ def console(tmp_path: Path) -> Iterator[Console]:
     console.clean_up()
 
 
+def assert_nothing_left(place: Place) -> None:
+    assert of_instance(place) == []
+    assert leftovers.loops(place.var) == []
+    assert str(place.var) not in Path("/proc/mounts").read_text()
+    assert not place.run.exists()
+
+
 def run(api: httpx.Client, sandbox: str, command: str) -> str:
     answer = api.post(f"/sandboxes/{sandbox}/commands", json={"command": command})
     answer.raise_for_status()
@@ -130,8 +138,7 @@ def test_ctrl_c_ends_sandboxes_and_daemon_and_leaves_no_process(console: Console
         assert run(api, sandbox, "echo it runs") == "it runs\n"
     assert of_instance(console.place)
     assert console.end(signal.SIGINT) == 0
-    assert of_instance(console.place) == []
-    assert not console.place.run.exists()
+    assert_nothing_left(console.place)
 
 
 def test_kill_9_leaves_sandboxes_and_the_next_start_has_them_with_their_files(console: Console) -> None:
@@ -145,6 +152,17 @@ def test_kill_9_leaves_sandboxes_and_the_next_start_has_them_with_their_files(co
     with console.api() as api:
         assert api.get(f"/sandboxes/{sandbox}").json()["status"] == "running"
         assert run(api, sandbox, "cat /work/note") == "kept\n"
+    assert console.end(signal.SIGINT) == 0
+    assert_nothing_left(console.place)
+
+
+def test_what_a_killed_console_left_is_all_gone_when_its_daemon_is_stopped(console: Console) -> None:
+    console.up()
+    with console.api() as api:
+        api.post("/sandboxes", json={}).raise_for_status()
+    console.end(signal.SIGKILL)
+    OwnDaemon(console.place).stop()
+    assert_nothing_left(console.place)
 
 
 def test_two_state_directories_serve_side_by_side_and_one_ends_without_the_other(
