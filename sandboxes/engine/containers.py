@@ -16,7 +16,7 @@ from .shapes import BoxSpec, EngineConfig
 
 PIDS = 1024
 """A backstop: at this limit gVisor's kernel itself dies. Commands meet RLIMIT_NPROC long before."""
-TMP = "size=64m,mode=1777,nosuid,nodev"
+TMP = "size=64m,mode=1777,nosuid,nodev,exec"
 CAPABILITIES = ("CHOWN", "KILL", "SETUID", "SETGID", "SETPCAP", "SYS_ADMIN")
 
 

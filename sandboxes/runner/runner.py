@@ -174,6 +174,8 @@ class Runner:
             self._answer(ref, _error("busy", "This write is under way."))
             return True
         if job is not None:
+            if job.ref is not None:
+                self._answer(job.ref, _error("busy", "Another call follows this now."))
             job.follow(ref, {frames.STDOUT: message.get("stdout", 0), frames.STDERR: message.get("stderr", 0)})
             return True
         if (result := self.jobs.settled(message["id"])) is not None:
