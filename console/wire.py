@@ -18,7 +18,7 @@ from django.conf import settings
 from twisted.internet import reactor
 
 READ_AHEAD = 4  # chunks of at most 64 KiB, or messages, that may wait for the application before the socket is paused
-SOCKET_MESSAGE_BYTES = 64 << 10  # what a browser may send at once; ours send a few bytes
+SOCKET_MESSAGE_BYTES = 1 << 20  # the most that either side of a socket may say at once
 OWN_HEADERS = (b"daphne-root-path",)  # daphne would let any client move the root of all paths
 
 Message = dict[str, Any]
