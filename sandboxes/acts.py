@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from approvals import decisions, gate, payloads
 from approvals.draw import survey
-from approvals.errors import TooMany
 from approvals.models import Action
 from console.workspaces import bus, db
 from console.workspaces.errors import NotFound
@@ -31,8 +28,6 @@ from .toolsets import named
 __all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "propose"]
 
 SURVEY_BYTES = 4 << 20
-WAITS_PER_KEY = 20
-_waits: Counter[str] = Counter()  # by key id; touched on the server's loop alone
 NOT_PLAIN = re.compile(rb"[^\n\t\x20-\x7e]")
 
 
@@ -170,25 +165,9 @@ async def settled(caller: Caller, action_id: str, *, wait_s: float) -> Action:
     """As soon as it ended, or as it is after `wait_s`. Holds no thread and no database handle while it waits."""
     action = await db.read(find_action, caller, action_id)
     if action.is_open and wait_s > 0:
-        with _one_wait_of(caller):
-            await bus.wait_for(lambda: db.read(_ended, action_id), f"action:{action_id}", timeout_s=wait_s)
+        await bus.wait_for(lambda: db.read(_ended, action_id), f"action:{action_id}", timeout_s=wait_s)
         action = await db.read(find_action, caller, action_id)
     return action
-
-
-@contextmanager
-def _one_wait_of(caller: Caller) -> Iterator[None]:
-    if _waits[caller.key_id] >= WAITS_PER_KEY:
-        raise TooMany(
-            f"This key has {WAITS_PER_KEY} calls waiting, the most there may be. End one first.", retry_after=5
-        )
-    _waits[caller.key_id] += 1
-    try:
-        yield
-    finally:
-        _waits[caller.key_id] -= 1
-        if not _waits[caller.key_id]:
-            del _waits[caller.key_id]
 
 
 def _ended(action_id: str) -> bool | None:
