@@ -29,6 +29,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django_htmx",
+    "ninja",  # for the static files of its explorer
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -50,6 +50,8 @@ class Api(NinjaAPI):
             return _not_allowed(request, "GET, HEAD")
         return JsonResponse(self.document)
 
+    _document.csrf_exempt = True  # type: ignore[attr-defined]  # a refusal of POST is ours, too
+
     @cached_property
     def document(self) -> OpenAPISchema:
         """Made once: what operations there are does not change while the process lives."""
@@ -65,12 +67,16 @@ class Api(NinjaAPI):
 
 
 def _in_our_shape(view: View) -> View:
-    """ninja answers a wrong method in plain text."""
+    """ninja answers a wrong method in plain text. And answers hold secrets and files: no cache, no guessed types."""
 
     @wraps(view)
     async def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = await view(request, *args, **kwargs)
-        return _not_allowed(request, response.headers["Allow"]) if response.status_code == 405 else response
+        if response.status_code == 405:
+            response = _not_allowed(request, response.headers["Allow"])
+        response.headers.setdefault("Cache-Control", "no-store")
+        response.headers.setdefault("X-Content-Type-Options", "nosniff")
+        return response
 
     return wrapped
 

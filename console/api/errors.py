@@ -40,23 +40,29 @@ STATUS: dict[str, int] = {
     "failed": 409,
     "sandbox_gone": 409,
     "sandbox_error": 409,
+    "busy": 409,
+    "interrupted": 409,
     "no_space": 409,
     "no_reviewer": 409,
     "idempotency_mismatch": 409,
     "too_large": 413,
     "validation": 422,
     "bad_path": 422,
+    "bad_request": 422,
     "is_a_directory": 422,
     "not_a_file": 422,
     "not_utf8": 422,
     "halted": 423,
     "too_many": 429,
+    "too_many_commands": 429,
     "internal": 500,
     "no_runtime": 503,
     "no_capacity": 503,
-    "starting_or_stopping": 503,
+    "create_failed": 503,
+    "channel_lost": 503,
+    "sandbox_unresponsive": 503,
 }
-RETRY_AFTER_S = {"no_runtime": 60, "no_capacity": 10, "too_many": 10}
+RETRY_AFTER_S = {"no_runtime": 60}
 
 _log = logging.getLogger(__name__)
 

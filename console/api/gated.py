@@ -25,7 +25,8 @@ RECORDED_CALL_S = 3600 + 300
 REFUSALS = (
     "pending_approval", "still_running", "denied", "expired", "cancelled", "superseded", "stale_edit",
     "outcome_unknown", "failed", "sandbox_gone", "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer",
-    "idempotency_mismatch", "too_many", "no_runtime", "no_capacity",
+    "idempotency_mismatch", "too_many", "too_many_commands", "no_runtime",
+    "channel_lost", "sandbox_unresponsive",
 )  # fmt: skip
 
 

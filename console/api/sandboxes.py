@@ -17,7 +17,10 @@ RUNS = (permissions.SANDBOXES_RUN,)
 
 @door(
     router, "POST", "/sandboxes", may=RUNS, answers={201: schemas.Sandbox},
-    fails=("sandbox_not_enabled", "not_allowed_by_settings", "too_many", "no_runtime", "no_capacity", "sandbox_gone"),
+    fails=(
+        "sandbox_not_enabled", "not_allowed_by_settings", "too_many", "no_runtime", "no_capacity", "create_failed",
+        "sandbox_gone", "channel_lost", "sandbox_unresponsive",
+    ),
 )  # fmt: skip
 async def create_sandbox(request: HttpRequest, body: schemas.NewSandbox) -> Status[schemas.Sandbox]:
     """Create a sandbox. Answered when it is running."""

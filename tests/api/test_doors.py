@@ -1,0 +1,155 @@
+"""Claims about every operation in the OpenAPI document: no call is declared that these do not try."""
+
+import itertools
+
+import pytest
+
+from approvals.models import Action
+from console.api.urls import api
+from console.workspaces import db, members, permissions
+
+from .conftest import limited_key
+
+pytestmark = pytest.mark.anyio
+METHODS = ("get", "post", "put", "delete", "patch")
+# Valid bodies, so that a refusal is about who calls and nothing else.
+BODIES = {
+    "create_sandbox": {},
+    "run_command": {"command": "true"},
+    "write_file": {"path": "x", "content": "x"},
+    "cancel_action": {},
+    "decide_action": {"verdict": "deny", "digest": "0" * 64, "reason": "no"},
+    "make_agent": {"name": "new"},
+    "change_agent_tools": {"toolset": 1},
+    "give_agent_permission": {},
+    "add_member": {"email": "eve@example.test", "name": "Eve"},
+    "give_permission": {},
+    "make_key": {"name": "new"},
+}
+UNUSED = permissions.RULES_MANAGE  # opens no call yet: a key with only this is a key, and may nothing
+
+
+def operations():
+    return [
+        pytest.param(method.upper(), path.removeprefix("/v1"), found, id=found["operationId"])
+        for path, methods in api.document["paths"].items()
+        for method, found in methods.items()
+    ]
+
+
+def call(operation):
+    body = {"json": BODIES[operation["operationId"]]} if "requestBody" in operation else {}
+    query = {"path": "x"} if operation["operationId"] == "read_file" else {}
+    return {**body, "params": query}
+
+
+@pytest.fixture
+def filled(place):
+    """The address of things that are there, in scout's workspace."""
+    where = {"workspace": place.workspace, "agent": place.scout, "sandbox_id": place.sandbox.pk}
+    action = Action.objects.create(tool="run", digest="0" * 64, asked=True, **where)
+    ids = {
+        "sandbox_id": place.sandbox.pk,
+        "command_id": place.command.pk,
+        "action_id": action.pk,
+        "agent_id": place.scout.pk,
+        "member_id": place.bob.pk,
+        "permission": permissions.AUDIT_READ,
+        "key_id": place.scout.keys.first().pk,
+    }
+    return lambda path: path.format(**ids)
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), operations())
+async def test_no_key_and_a_wrong_key_are_refused(ask, filled, method, path, operation):
+    for key, code in ((None, "no_key"), ("sg_agent_made_up", "bad_key")):
+        answer = await ask(method, filled(path), key=key, **call(operation))
+        assert (answer.status_code, answer.json()["code"]) == (401, code)
+        assert answer.headers["x-request-id"]
+        assert str(answer.status_code) in {str(status) for status in operation["responses"]}
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), operations())
+async def test_a_wrong_method_names_the_right_ones(ask, place, filled, method, path, operation):
+    there = {name.upper() for name in METHODS if name in api.document["paths"][f"/v1{path}"]}
+    answer = await ask("PATCH", filled(path), key=place.alices)
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+    assert set(answer.headers["allow"].split(", ")) == there
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), operations())
+async def test_each_operation_that_changes_something_declares_a_permission(method, path, operation):
+    assert method == "GET" or operation["x-permission"]
+    assert set(operation["x-permission"]) <= set(permissions.ALL)
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), operations())
+async def test_without_its_permission_nothing_opens(ask, place, filled, method, path, operation):
+    if not operation["x-permission"]:
+        return
+    powerless = await db.write(limited_key, place.bob, UNUSED, place)
+    answer = await ask(method, filled(path), key=powerless, **call(operation))
+    assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied"), answer.text
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), operations())
+async def test_what_is_for_workspace_keys_opens_to_no_agent(ask, place, filled, method, path, operation):
+    """Even to an agent that somebody gave the permission."""
+    if operation["x-keys"] != "workspace":
+        return
+    for permission in operation["x-permission"]:
+        await db.write(members.give, place.scout, permission, by=None)
+    answer = await ask(method, filled(path), key=place.scouts, **call(operation))
+    assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), operations())
+async def test_what_is_not_yours_is_not_there(ask, place, filled, hub, method, path, operation):
+    """For mallory, who may everything in another workspace, and for the other agent of this one."""
+    if "{" not in path:
+        return
+    keys = [place.others] if operation["x-keys"] == "agent" else [place.mallorys]
+    keys += [place.others] if operation["x-keys"] == "any" else []
+    if operation["operationId"] == "decide_action":
+        keys = [await db.write(place.workspace_key, place.mallory, permissions.APPROVALS_REVIEW)]
+    for key in keys:
+        answer = await ask(method, filled(path), key=key, **call(operation))
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), answer.text
+        made_up = filled(path).replace(place.sandbox.pk, "sbx_none").replace(place.scout.pk, "agt_none")
+        unknown = await ask(method, made_up, key=key, **call(operation))
+        assert unknown.status_code == 404
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), operations())
+async def test_a_body_that_is_no_json_or_has_a_stranger_in_it_is_refused(ask, place, filled, method, path, operation):
+    if "requestBody" not in operation:
+        return
+    key = place.alices
+    if operation["operationId"] == "decide_action":
+        key = await db.write(place.workspace_key, place.bob, permissions.APPROVALS_REVIEW)
+    broken = await ask(method, filled(path), key=key, content=b"{")
+    assert (broken.status_code, broken.json()["code"]) == (400, "malformed")
+    body = {**BODIES[operation["operationId"]], "stranger": 1}
+    answer = await ask(method, filled(path), key=key, json=body)
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "validation", "stranger")
+
+
+def test_every_door_into_a_sandbox_is_gated():
+    """What can change a sandbox's inside: all writes below it. Its creation and end are not among them."""
+    inside = {
+        (method, path): found["x-gate"]
+        for path, methods in api.document["paths"].items()
+        for method, found in methods.items()
+        if path.startswith("/v1/sandboxes/{sandbox_id}/") and method != "get"
+    }
+    assert inside
+    assert set(inside.values()) == {"approval"}
+
+
+def test_each_operation_says_how_it_can_fail():
+    for (_, methods), name in itertools.product(api.document["paths"].items(), METHODS):
+        if found := methods.get(name):
+            statuses = {int(status) for status in found["responses"]}
+            assert {400, 401, 422, 500} <= statuses, found["operationId"]
+            assert not found["x-permission"] or 403 in statuses
+            assert name == "get" or found["x-permission"]
