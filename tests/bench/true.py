@@ -7,7 +7,6 @@ Prints the ratio of the medians; absolute times only to see how noisy the machin
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -17,7 +16,9 @@ from pathlib import Path
 
 import docker
 
-from tests.gvisor.served import ENGINE_VAR, Served
+from sandboxes.engine import EngineConfig
+from tests.gvisor.engines import engine_var
+from tests.gvisor.served import Served
 
 REACH = 0.4
 
@@ -25,10 +26,10 @@ REACH = 0.4
 @contextmanager
 def plain_container() -> Iterator[Callable[[], None]]:
     """`docker exec true` as the sandbox's user, through Docker's API, in a sleeping container."""
-    found = json.loads((ENGINE_VAR / "engine.json").read_text())
-    client = docker.DockerClient(found["docker_host"])
+    engine = EngineConfig.load(engine_var(), "")
+    client = docker.DockerClient(engine.docker_host)
     container = client.containers.run(
-        found["image"], ["sleep", "600"], runtime=found["runtime"], network_mode="none", detach=True
+        engine.image, ["sleep", "600"], runtime=engine.runtime, network_mode="none", detach=True
     )
 
     def run() -> None:

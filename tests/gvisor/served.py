@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import docker
 import httpx
 
 from console import state
+from sandboxes.engine import EngineConfig
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-ENGINE_VAR = Path(os.environ.get("SANDGATE_ENGINE_VAR") or CHECKOUT / "var")
+from .engines import CHECKOUT, engine_var
 
 
 class Served:
@@ -27,7 +28,7 @@ class Served:
         self.process: subprocess.Popen[str] | None = None
         self.printed: list[str] = []
         var.mkdir(mode=0o700, exist_ok=True)
-        shutil.copy(ENGINE_VAR / "engine.json", var / "engine.json")
+        shutil.copy(engine_var() / "engine.json", var / "engine.json")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -85,9 +86,7 @@ class Served:
 
     def containers(self) -> list[str]:
         """Ids of this instance's containers, from Docker itself."""
-        import docker
-
-        client = docker.DockerClient(json.loads((self.var / "engine.json").read_text())["docker_host"])
+        client = docker.DockerClient(EngineConfig.load(self.var, "").docker_host)
         try:
             label = f"sandgate.instance={state.instance(self.var)}"
             return [found.id for found in client.containers.list(all=True, filters={"label": label})]

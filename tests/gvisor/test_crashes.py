@@ -8,8 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import docker
 import httpx
 import pytest
+
+from sandboxes.engine import EngineConfig
 
 from .served import CHECKOUT, Served, until
 
@@ -179,18 +182,10 @@ def test_a_sandbox_lost_with_the_server_leaves_an_unknown_end_and_no_second_run(
 
 
 def remove_containers(served: Served) -> None:
-    import docker
-
-    client = docker.DockerClient(served_docker(served))
+    client = docker.DockerClient(EngineConfig.load(served.var, "").docker_host)
     for container_id in served.containers():
         client.containers.get(container_id).remove(force=True, v=True)
     client.close()
-
-
-def served_docker(served: Served) -> str:
-    import json
-
-    return str(json.loads((served.var / "engine.json").read_text())["docker_host"])
 
 
 def test_a_sandbox_killed_under_a_command_tells_its_caller_at_once(served: Served, sandbox: str) -> None:
