@@ -6,6 +6,7 @@ save following, stopping and settling what a Pass has already started.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,10 @@ OVERDUE_S = 60.0
 """Past its own timeout, a command's end must have been told; else the runner cannot be relied on."""
 STOP_S = 15.0
 KEEP_BYTES = 4 << 20
-OOM_S = 1.0
-"""How long before a command's start a kill for memory may seem to lie: the event comes by another way."""
+OOM_AWAITED_S = 0.08
+"""The daemon's word of a kill for memory comes by another way, up to this much after the command's end."""
+OOM_TAKES_MS = 100
+"""Nothing fills a sandbox's memory in less; what fails quicker is not kept waiting."""
 _STREAMS: dict[int, StreamName] = {frames.STDOUT: "stdout", frames.STDERR: "stderr"}
 
 
@@ -40,6 +43,7 @@ class Box:
         self.container_id = container_id
         self._link = link
         self._oom_at = float("-inf")
+        self._oomed = asyncio.Event()
 
     @property
     def boot(self) -> str:
@@ -59,7 +63,7 @@ class Box:
         pass_.spend(self.sandbox_id, "run")
         message, script = running.request(pass_.action_id, request)
         answer = await self._ask(message, (script, request.stdin), sink, {}, request.timeout_s + OVERDUE_S)
-        return self._run_result(answer)
+        return await self._with_reason(answers.run_result(answer))
 
     async def write(self, pass_: "Pass", request: WriteRequest, content: AsyncIterator[bytes]) -> WriteResult:
         pass_.spend(self.sandbox_id, "write")
@@ -98,7 +102,7 @@ class Box:
             return None
         if type(answer.get("ok")) is dict and "exit_code" not in answer["ok"]:
             return answers.write_result(answer)
-        return self._run_result(answer)
+        return await self._with_reason(answers.run_result(answer))
 
     async def stop(self, action_id: str) -> int:
         """TERM, 2 s, KILL, the whole tree. Answers when it is empty, with how many had to be killed."""
@@ -122,13 +126,20 @@ class Box:
     def note_oom(self) -> None:
         """The kernel has just killed something in this sandbox for memory."""
         self._oom_at = asyncio.get_running_loop().time()
+        self._oomed.set()
+        self._oomed = asyncio.Event()
 
-    def _run_result(self, answer: dict[str, Any]) -> RunResult:
-        result = answers.run_result(answer)
-        started_at = asyncio.get_running_loop().time() - result.duration_ms / 1000 - OOM_S
-        if result.exit_code != 0 and self._oom_at >= started_at:
-            return replace(result, reason="oom")
-        return result
+    async def _with_reason(self, result: RunResult) -> RunResult:
+        """gVisor shows a command that was killed for memory as one that exited with 1 and said nothing."""
+        if result.exit_code == 0 or result.duration_ms < OOM_TAKES_MS:
+            return result
+        loop = asyncio.get_running_loop()
+        started_at = loop.time() - result.duration_ms / 1000 - OOM_AWAITED_S
+        if self._oom_at < started_at:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(OOM_AWAITED_S):
+                    await self._oomed.wait()
+        return replace(result, reason="oom") if self._oom_at >= started_at else result
 
     async def _ask(
         self,

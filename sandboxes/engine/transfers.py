@@ -142,6 +142,7 @@ class FileRead:
                 async for data in content:
                     yield data
         except ChannelLost as error:
+            await self._link.ready()  # or BoxGone, when there is no sandbox to read from again
             raise Interrupted(f"The connection broke while {self.path} was read. Read it again.") from error
         except frames.BrokenFrame as error:
             self._link.end("crashed")

@@ -28,6 +28,7 @@ _CODES = {
     errno.ENOENT: "file_not_found",
     errno.EISDIR: "is_a_directory",
     errno.ENOTDIR: "bad_path",
+    errno.EEXIST: "bad_path",  # a file where a folder would have to be
     errno.ENAMETOOLONG: "bad_path",
     errno.ELOOP: "bad_path",
     errno.EINVAL: "bad_path",
