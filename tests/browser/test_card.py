@@ -175,6 +175,21 @@ def test_losing_the_server_locks_the_buttons_and_loses_nothing(site: Site, windo
     missed.result(timeout=20)
 
 
+def test_a_decision_that_did_not_arrive_says_so_and_can_be_made_again(
+    site: Site, window: Window, agent: AgentSide
+) -> None:
+    page = window("bob")
+    answer = agent.run("echo tried-twice")
+    page.goto(site.page("queue", waits(agent, answer)))
+    page.route("**/decide", lambda route: route.abort())
+    approve(page)
+    expect(page.get_by_text("Your decision did not reach the server.")).to_be_visible()
+    page.unroute("**/decide")
+    approve(page)
+    expect(page.locator("#outcome .badge")).to_have_text("exit 0")
+    assert answer.result(timeout=20).json()["stdout"] == "tried-twice\n"
+
+
 def test_a_phone_shows_one_thing_at_a_time_without_sideways_scroll(
     site: Site, window: Window, agent: AgentSide
 ) -> None:

@@ -225,3 +225,11 @@ def test_every_argument_is_on_the_card(cast, browser) -> None:
         "&quot;new&quot;",
     ):
         assert word in page
+
+
+def test_a_form_that_is_not_ours_is_told_so(cast, browser) -> None:
+    client = browser(cast.bob)
+    client.handler.enforce_csrf_checks = True
+    answer = client.post("/sign-out")
+    assert answer.status_code == 403
+    assert "Nothing was decided or changed" in answer.content.decode()
