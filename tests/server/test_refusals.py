@@ -47,6 +47,16 @@ def test_a_refused_client_that_sends_no_more_is_cut(served):
     assert 0.5 < time.monotonic() - began < 2.5  # LINGER_S is 1
 
 
+def test_after_a_refusal_the_connection_takes_nothing_more(served):
+    next_request = b"GET /ring/after HTTP/1.1\r\nHost: localhost\r\nX-API-Key: good\r\n\r\n"
+    with served.connect() as client:
+        client.send("POST /body HTTP/1.1", "Content-Length: 3000000", key="bad")
+        assert client.answer().headers["connection"] == "close"
+        client.sock.sendall(bytes(3_000_000) + next_request)
+        assert client.drain() == 0
+    assert "after" not in served.get("/seen")
+
+
 @pytest.mark.parametrize("pause_s", [0, 0.2])
 def test_a_body_that_holds_a_request_gets_one_answer(served, pause_s):
     inner = b"GET /ring/smuggled HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: good\r\n\r\n"
