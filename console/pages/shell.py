@@ -26,7 +26,14 @@ from console.workspaces.models import Member, Workspace
 
 LOOK = frozenset({permissions.APPROVALS_REVIEW, permissions.SANDBOXES_READ})
 NAV = (
-    ("Review", (("queue", "Queue", "inbox", LOOK),)),
+    (
+        "Review",
+        (
+            ("queue", "Queue", "inbox", LOOK),
+            ("sandboxes", "Sandboxes", "box", {permissions.SANDBOXES_READ}),
+            ("audit", "Audit", "scroll-text", {permissions.AUDIT_READ}),
+        ),
+    ),
     (
         "Set up",
         (
@@ -61,6 +68,10 @@ class Here:
     @property
     def may_review(self) -> bool:
         return permissions.APPROVALS_REVIEW in self.may
+
+    @property
+    def may_read_sandboxes(self) -> bool:
+        return permissions.SANDBOXES_READ in self.may
 
     @cached_property
     def waiting(self) -> int:

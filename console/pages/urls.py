@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import agents, keys, members, people, queue, shell
+from . import agents, audit, keys, members, people, queue, sandboxes, shell
 
 urlpatterns = [
     path("", people.front, name="front"),
@@ -15,6 +15,9 @@ urlpatterns = [
     path("w/<str:workspace_id>/queue/<str:action_id>/decide", queue.decide, name="decide"),
     path("w/<str:workspace_id>/queue/<str:action_id>/raw", queue.raw, name="raw"),
     path("w/<str:workspace_id>/queue/<str:action_id>/output/<str:stream>", queue.output, name="output"),
+    path("w/<str:workspace_id>/sandboxes", sandboxes.listed, name="sandboxes"),
+    path("w/<str:workspace_id>/sandboxes/<str:sandbox_id>", sandboxes.detail, name="sandbox"),
+    path("w/<str:workspace_id>/audit", audit.listed, name="audit"),
     path("w/<str:workspace_id>/agents", agents.listed, name="agents"),
     path("w/<str:workspace_id>/agents/<str:agent_id>", agents.tools, name="agent-tools"),
     path("w/<str:workspace_id>/agents/<str:agent_id>/run", agents.run_permission, name="agent-run"),

@@ -56,6 +56,11 @@ def clock(at: datetime | None) -> SafeString:
 
 
 @register.filter
+def moment(at: datetime) -> SafeString:
+    return _time(at, at.strftime("%-d %b %H:%M:%S"))
+
+
+@register.filter
 def day(at: datetime | None) -> SafeString:
     if at is None:
         return SafeString("")

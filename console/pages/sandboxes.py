@@ -1,0 +1,55 @@
+"""Sandboxes and what was asked of each, for reading. Made and ended by agents, clocks and keys, never here."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
+from django.http import Http404
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+
+from approvals.models import Action
+from console.workspaces import permissions
+from sandboxes.models import Sandbox
+
+from . import rows
+from .shell import member_page
+
+ENDED_SHOWN = 50
+ACTIONS_SHOWN = 200
+STATES = {"starting": "wait", "running": "live", "stopped": "", "ended": ""}
+
+
+@member_page("sandboxes", permissions.SANDBOXES_READ)
+def listed(request: Any) -> HttpResponseBase:
+    pending = Action.objects.pending().filter(sandbox_id=OuterRef("pk")).order_by().values("sandbox_id")
+    found = Sandbox.objects.visible_to(request.here.member).select_related("agent")
+    found = found.annotate(waiting=Coalesce(Subquery(pending.annotate(n=Count("pk")).values("n")), 0))
+    shown = {
+        "live": found.filter(~Q(status="ended")).order_by("-last_activity_at"),
+        "ended": found.filter(status="ended").order_by("-ended_at")[:ENDED_SHOWN],
+        "levels": STATES,
+    }
+    return render(request, "sandboxes/list.html", shown)
+
+
+@member_page("sandboxes", permissions.SANDBOXES_READ)
+def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
+    found = Sandbox.objects.visible_to(request.here.member).select_related("agent")
+    sandbox = found.filter(pk=sandbox_id).first()
+    if sandbox is None:
+        raise Http404
+    actions = Action.objects.visible_to(request.here.member).filter(sandbox_id=sandbox.pk).select_related("agent")
+    shown = {
+        "sandbox": sandbox,
+        "level": STATES[sandbox.status],
+        "rows": [rows.row(action) for action in actions.order_by("-created_at")[:ACTIONS_SHOWN]],
+        "waiting": actions.pending().count(),
+        "idle_at": _idle_at(sandbox),
+    }
+    return render(request, "sandboxes/detail.html", shown)
+
+
+def _idle_at(sandbox: Sandbox) -> datetime:
+    return sandbox.last_activity_at + timedelta(seconds=sandbox.idle_timeout_s)

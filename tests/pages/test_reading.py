@@ -1,0 +1,94 @@
+"""Sandboxes and the audit log: for reading, within one workspace."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from console.workspaces import permissions
+from console.workspaces.models import AuditEntry
+from sandboxes.models import Sandbox
+from tests.approvals.proposals import pending
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sandbox(cast):
+    return Sandbox.objects.create(
+        workspace=cast.workspace,
+        agent=cast.scout,
+        label="march\u202e<b>",
+        status="running",
+        image="sandgate/default",
+        cpus=1,
+        memory_mb=512,
+        disk_mb=1024,
+        idle_timeout_s=900,
+        expires_at=timezone.now() + timedelta(hours=8),
+    )
+
+
+def url(cast, *parts: str) -> str:
+    return "/".join([f"/w/{cast.workspace.pk}", *parts])
+
+
+def test_a_sandbox_shows_what_was_asked_of_it(cast, browser, sandbox) -> None:
+    action = pending(cast.caller(cast.scout), "echo of-this-one", sandbox_id=sandbox.pk)
+    pending(cast.caller(cast.scout), "echo of-another")
+    page = browser(cast.bob).get(url(cast, "sandboxes", sandbox.pk)).content.decode()
+    assert "of-this-one" in page
+    assert "of-another" not in page
+    assert action.pk in page
+
+
+def test_labels_are_drawn(cast, browser, sandbox) -> None:
+    for parts in (("sandboxes",), ("sandboxes", sandbox.pk)):
+        page = browser(cast.bob).get(url(cast, *parts)).content.decode()
+        assert "\u202e" not in page
+        assert "march<span" in page
+
+
+def test_sandboxes_of_others_and_deleted_ones_are_not_there(cast, browser, sandbox) -> None:
+    assert browser(cast.mallory).get(url(cast, "sandboxes", sandbox.pk)).status_code == 404
+    own = url(cast, "sandboxes", sandbox.pk).replace(cast.workspace.pk, cast.elsewhere.pk)
+    assert browser(cast.mallory).get(own).status_code == 404
+    Sandbox.objects.update(deleted_at=timezone.now())
+    assert browser(cast.bob).get(url(cast, "sandboxes", sandbox.pk)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("page", "permission"), [("sandboxes", permissions.SANDBOXES_READ), ("audit", permissions.AUDIT_READ)]
+)
+def test_each_needs_its_permission(cast, browser, page, permission) -> None:
+    assert browser(cast.bob).get(url(cast, page)).status_code == 200
+    cast.bob.permissions.filter(name=permission).delete()
+    refused = browser(cast.bob).get(url(cast, page))
+    assert refused.status_code == 403
+    assert permission in refused.content.decode()
+    assert browser(cast.bob).post(url(cast, page)).status_code == 405
+
+
+def test_the_audit_log_shows_rows_and_finds_them(cast, browser) -> None:
+    action = pending(cast.caller(cast.scout), conversation="c")
+    client = browser(cast.bob)
+    assert action.pk in client.get(url(cast, "audit")).content.decode()
+    found = client.get(url(cast, "audit"), {"q": action.pk}).content.decode()
+    assert "action pending" in found
+    assert "member added" not in found
+    assert "No rows match" in client.get(url(cast, "audit"), {"q": "nothing-like-it"}).content.decode()
+    for odd in ("x", "-1", "9" * 40, "²"):
+        assert client.get(url(cast, "audit"), {"before": odd}).status_code == 200
+
+
+def test_the_chain_is_checked_on_request(cast, browser) -> None:
+    client = browser(cast.bob)
+    assert "Chain holds" in client.get(url(cast, "audit"), {"check": "1"}).content.decode()
+    AuditEntry.objects.filter(workspace=cast.workspace, seq=2).update(event="forged")
+    assert "Row 2 is not what was written" in client.get(url(cast, "audit"), {"check": "1"}).content.decode()
+
+
+def test_mallory_sees_only_her_own_rows(cast, browser) -> None:
+    action = pending(cast.caller(cast.scout))
+    assert browser(cast.mallory).get(url(cast, "audit")).status_code == 404
+    assert action.pk not in browser(cast.mallory).get(f"/w/{cast.elsewhere.pk}/audit").content.decode()
