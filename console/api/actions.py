@@ -3,7 +3,8 @@
 from typing import Annotated, Any
 
 from django.db.models import prefetch_related_objects
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
 from approvals.models import Action
@@ -51,7 +52,7 @@ def _list(
 @door(router, "GET", "/actions/{action_id}", may=SEES_ACTIONS, answers={200: schemas.Action}, fails=("too_many",))
 async def get_action(
     request: HttpRequest, action_id: str, wait: Annotated[float, Query(ge=0, le=WAIT_MOST_S)] = 0
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Get an action; with `wait`, as soon as it has ended. A wait that ends first is no refusal: ask again."""
     who = caller(request)
     if wait:
@@ -67,7 +68,7 @@ async def get_action(
     router, "POST", "/actions/{action_id}/cancel", may=(permissions.SANDBOXES_RUN,), keys="agent",
     answers={200: schemas.Action},
 )  # fmt: skip
-async def cancel_action(request: HttpRequest, action_id: str) -> HttpResponse:
+async def cancel_action(request: HttpRequest, action_id: str) -> HttpResponseBase:
     """Take back what has not started. What has started or ended stays as it is, and the answer says how that is."""
     return await _whole(await acts.cancel(caller(request), action_id))
 
@@ -76,14 +77,14 @@ async def cancel_action(request: HttpRequest, action_id: str) -> HttpResponse:
     router, "POST", "/actions/{action_id}/decision", may=(permissions.APPROVALS_REVIEW,), keys="workspace",
     answers={200: schemas.Action}, fails=("already_decided", "wrong_digest"),
 )  # fmt: skip
-async def decide_action(request: HttpRequest, action_id: str, body: schemas.NewDecision) -> HttpResponse:
+async def decide_action(request: HttpRequest, action_id: str, body: schemas.NewDecision) -> HttpResponseBase:
     """Approve or deny, for the exact digest that was looked at. Only where deciding by key is on; never by an agent."""
     return await _whole(
         await acts.decide_by_key(caller(request), action_id, body.verdict, digest=body.digest, reason=body.reason)
     )
 
 
-async def _whole(action: Action) -> HttpResponse:
+async def _whole(action: Action) -> HttpResponseBase:
     outcome: dict[str, Any] | None = await acts.outcome(action)
     await db.read(prefetch_related_objects, [action], "decisions__by__user")
     result = (outcome or {}).get("result") or {}

@@ -1,25 +1,57 @@
-"""Answers that may be large: serialised off the loop and sent as they are. Small ones go back to ninja as models."""
+"""Answers that may be large: written as JSON piece by piece, so that nobody else waits for one and no second copy of it
+is held. Small ones go back to ninja as models."""
 
 import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from pydantic import BaseModel
 
-ON_LOOP_BYTES = 1 << 18
+WHOLE_BYTES = 1 << 18
+PIECE_CHARACTERS = 1 << 16
+JSON = "application/json; charset=utf-8"
 
 
-async def large(answer: BaseModel, *, size_bytes: int, status: int = 200) -> HttpResponse:
+async def large(answer: BaseModel, *, size_bytes: int) -> HttpResponseBase:
     """`size_bytes`: about how much text is in it."""
-    content = _json(answer) if size_bytes <= ON_LOOP_BYTES else await asyncio.to_thread(_json, answer)
-    return HttpResponse(content, status=status, content_type="application/json; charset=utf-8")
+    if size_bytes <= WHOLE_BYTES:
+        return HttpResponse(answer.model_dump_json().encode(), content_type=JSON)
+    return StreamingHttpResponse(_paced(answer.model_dump(mode="json")), content_type=JSON)
 
 
-def _json(answer: BaseModel) -> bytes:
-    return answer.model_dump_json().encode()
+async def _paced(value: Any) -> AsyncIterator[bytes]:
+    for piece in _pieces(value):
+        yield piece.encode()
+        await asyncio.sleep(0)  # a client that takes all at once must not have the loop to itself
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """The JSON of `value` in pieces; only texts are ever large."""
+    if isinstance(value, dict):
+        for before, (name, item) in zip(_separators("{"), value.items(), strict=False):
+            yield f"{before}{json.dumps(name)}:"
+            yield from _pieces(item)
+        yield "}" if value else "{}"
+    elif isinstance(value, str):
+        for at in range(0, len(value) or 1, PIECE_CHARACTERS):
+            inner = json.dumps(value[at : at + PIECE_CHARACTERS], ensure_ascii=False)[1:-1]
+            yield f'"{inner}' if at == 0 else inner
+        yield '"'
+    else:
+        yield json.dumps(value)
+
+
+def _separators(first: str) -> Iterator[str]:
+    yield first
+    while True:
+        yield ","
 
 
 async def text(content: bytes) -> str:
     """What commands print, as text: bytes that are no UTF-8 become U+FFFD; NUL and all else survive."""
-    if len(content) <= ON_LOOP_BYTES:
+    if len(content) <= WHOLE_BYTES:
         return content.decode(errors="replace")
     return await asyncio.to_thread(content.decode, errors="replace")

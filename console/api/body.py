@@ -10,6 +10,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from ninja.parser import Parser
+from pydantic_core import from_json
 
 from .errors import Refused
 
@@ -37,8 +38,16 @@ async def read(request: Any) -> None:
 
 def _parse(request: HttpRequest) -> Any:
     content = request.body
-    if not content.strip():
+    if not content[:100].strip() and not content.strip():
         return {}
+    try:
+        return from_json(content, allow_inf_nan=False)  # several times as fast as json
+    except ValueError:
+        return _parse_slowly(content)
+
+
+def _parse_slowly(content: bytes) -> Any:
+    """For what is wrong, to say where, and for half a surrogate pair: that is JSON, and the field is to be named."""
     try:
         return json.loads(content, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and too long numbers are ValueErrors

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Literal
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import Header, Query, Router
 
 from approvals.models import Action
@@ -28,7 +29,7 @@ IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=255)]
 )  # fmt: skip
 async def run_command(
     request: HttpRequest, sandbox_id: str, body: schemas.NewCommand, idempotency_key: IdempotencyKey = ""
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Run a command and wait for its end.
 
     By an agent's key it may wait for a reviewer: after 100 s in all, 409 `pending_approval`, and the same call again
@@ -45,7 +46,7 @@ async def run_command(
     return await _executed(ended.action, joined=ended.joined)
 
 
-async def _executed(action: Action, *, joined: bool) -> HttpResponse:
+async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
     printed, result = await acts.output(action), action.result
     assert printed, f"{action.pk} ran no command"
     assert result, f"{action.pk} succeeded without a result"
@@ -85,7 +86,7 @@ async def get_command(
     stdout_from: Annotated[int, Query(ge=0, le=1 << 60)] = 0,
     stderr_from: Annotated[int, Query(ge=0, le=1 << 60)] = 0,
     wait: Annotated[float, Query(ge=0, le=WAIT_MOST_S)] = 0,
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Get a command and what it printed from these byte offsets on; with `wait`, as soon as it has ended."""
     who = caller(request)
     row = await db.read(_command, who, sandbox_id, command_id)

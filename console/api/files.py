@@ -1,11 +1,10 @@
 """Files: write one, read one. Whole files in JSON, up to 100 MB."""
 
 import asyncio
-import base64
-import binascii
 from typing import Annotated
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
 from console.doorman import body_parsed
@@ -14,7 +13,7 @@ from console.workspaces.errors import Invalid
 from sandboxes import acts
 from sandboxes.errors import FileError
 
-from . import answers, gated, schemas
+from . import answers, base64s, gated, schemas
 from .commands import IdempotencyKey
 from .door import caller, door
 from .errors import Refused
@@ -48,8 +47,8 @@ async def write_file(
 
 def _decode(content: str, encoding: schemas.Encoding) -> bytes:
     try:
-        found = content.encode() if encoding == "utf-8" else base64.b64decode(content, validate=True)
-    except (binascii.Error, ValueError) as error:
+        found = content.encode() if encoding == "utf-8" else base64s.decode(content)
+    except ValueError as error:  # of either kind: half a surrogate, or no base64
         raise Invalid(f"`content` is not {encoding}: {error}.", field="content") from error
     if len(found) > FILE_BYTES:
         detail = f"The file has {len(found)} bytes; a call takes up to {FILE_BYTES}."
@@ -67,7 +66,7 @@ async def read_file(
     sandbox_id: str,
     path: Annotated[str, Query(min_length=1, max_length=4096)],
     encoding: schemas.Encoding = "utf-8",
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Read a file, whole. Reading never asks."""
     content, found = await acts.read_file(caller(request), sandbox_id, path)
     answer = schemas.File(
@@ -82,7 +81,7 @@ async def read_file(
 
 def _encode(content: bytes, encoding: schemas.Encoding, path: str) -> str:
     if encoding == "base64":
-        return base64.b64encode(content).decode()
+        return base64s.encode(content)
     try:
         return content.decode()
     except UnicodeDecodeError as error:

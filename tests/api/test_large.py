@@ -1,0 +1,50 @@
+"""Large contents: the pieces join to what the standard functions make, and nothing else is taken for base64."""
+
+import base64
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.api import answers, base64s, schemas
+
+ACROSS = "A" * (base64s.ENCODED_STEP - 4) + "AA==AAAA"  # padding where one step ends
+SIZES = [0, 1, 2, 3, base64s.STEP - 1, base64s.STEP, base64s.STEP + 1, 2 * base64s.STEP + 2]
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.dictionaries(st.text(), inner) | st.lists(inner),
+)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_base64_is_as_ever(size):
+    content = random.Random(size).randbytes(size)
+    assert base64s.encode(content) == base64.b64encode(content).decode()
+    assert base64s.decode(base64s.encode(content)) == content
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A", "AA", "AAA", "AA=", "=AAA", "AA==AA==", "AAAA\n", " AAAA", "AA-_", "ÄAAA", ACROSS],
+)
+def test_what_is_no_base64_is_refused(text):
+    with pytest.raises(ValueError):  # noqa: PT011  (any of binascii's)
+        base64s.decode(text)
+
+
+@given(st.dictionaries(st.text(), ANY_JSON))
+def test_pieces_are_json(value):
+    assert json.loads("".join(answers._pieces(value))) == value
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", ["x" * 700_000, 'é\0"\\\n🎉' * 100_000])
+async def test_a_large_answer_is_the_same_as_a_small_one(text):
+    answer = schemas.File(path="/work/x", content=text, encoding="utf-8", size=1, sha256="0")
+    streamed = await answers.large(answer, size_bytes=len(text))
+    assert streamed.streaming
+    pieces = [piece async for piece in streamed]
+    assert max(map(len, pieces)) < 1 << 19
+    assert json.loads(b"".join(pieces)) == json.loads(answer.model_dump_json())
