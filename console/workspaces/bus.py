@@ -1,7 +1,7 @@
 """Doorbells. `announce`, from any thread, rings every waiter of a topic on the waiter's own loop.
 
-Owns who waits for what in this process. Carries no data: who is rung reads the database. Must never be the only way that
-news travels: `follow` rings for every new change of any process once a second, and each waiter re-reads now and then.
+Owns who waits for what in this process. Carries no data: who is rung reads the database. Must never be the only way
+that news travels: `follow` rings for every new change of any process once a second, and waiters re-read now and then.
 """
 
 import asyncio

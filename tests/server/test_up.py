@@ -51,8 +51,16 @@ def status(url):
         return error.code
 
 
-def refused(process, within_s=15):
-    out, err = process.communicate(timeout=within_s)
+def ended(process, within_s=30):
+    """What it said; a test that fails here leaves nothing running."""
+    try:
+        return process.communicate(timeout=within_s)
+    finally:
+        process.kill()
+
+
+def refused(process, within_s=30):
+    out, err = ended(process, within_s)
     assert process.returncode == 1, (out, err)
     assert err.count("\n") == 1, err
     return err
@@ -75,7 +83,7 @@ def test_it_serves_says_where_and_stops_in_order(tmp_path):
         request = urllib.request.Request(f"{url}/v1/sandboxes", headers={"X-API-Key": first["agent_key"]})
         assert json.load(urllib.request.urlopen(request)) == []
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
+        out, err = ended(process)
     assert (process.returncode, out) == (0, "stopped\n"), err
     assert is_free(tmp_path)
     assert not list(tmp_path.glob("db.sqlite3-*")), "the last handle closed and folded the log in"
@@ -118,7 +126,7 @@ def test_a_signal_while_it_starts_ends_it(tmp_path, after_s):
     process = start(tmp_path, "--port", "0")
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    ended(process)
     assert process.returncode in (0, 130, -signal.SIGINT), "stopped, unwound, or before it had a handler"
 
 
@@ -142,7 +150,7 @@ execute_from_command_line(["manage.py", "up", "--port", "0"])
 
 def test_the_server_does_not_go_on_without_its_host(tmp_path):
     process = start(tmp_path, "0.5", code=DYING)
-    out, err = process.communicate(timeout=15)
+    out, err = ended(process)
     assert process.returncode == 1
     assert "ready on" in out
     assert err.endswith("The sandbox host died; the log above says why, and `manage.py up` starts it again.\n")
@@ -158,7 +166,8 @@ assert "twisted.internet.reactor" not in sys.modules and "daphne" not in sys.mod
 
 def test_importing_the_doors_starts_nothing(tmp_path):
     process = start(tmp_path, code=IMPORTED)
-    assert process.wait(timeout=15) == 0, process.stderr.read()
+    _, err = ended(process)
+    assert process.returncode == 0, err
 
 
 def test_runserver_points_here(tmp_path):
