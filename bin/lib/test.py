@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from xml.etree import ElementTree
 from lib import child, debian, lock, venv
 from lib.place import CHECKOUT, Place, place
 from lib.say import Stop, say
-from lib.up import interrupt
+from lib.up import stop_on_signals
 
 ABOUT = """Runs every check and test, or one part with arguments for pytest: bin/test gvisor -k timeout
 A skipped test is a failure: what cannot run here is not tested here."""
@@ -39,7 +38,7 @@ PARTS = ("lint", "unit", "gvisor", "browser")  # what runs when nothing is named
 
 def main(arguments: Sequence[str]) -> int:
     options, more = parse(arguments)
-    signal.signal(signal.SIGTERM, interrupt)
+    stop_on_signals()
     parts = [options.part] if options.part else list(PARTS)
     try:
         venv.enter("requirements.txt", "requirements-test.txt")

@@ -28,7 +28,7 @@ SETTINGS = """environment:
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    signal.signal(signal.SIGTERM, interrupt)
+    stop_on_signals()
     try:
         here = place()
         if options.forget_first_run:
@@ -49,6 +49,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--own-docker", action="store_true", help="start a Docker daemon of our own beside yours")
     parser.add_argument("--forget-first-run", action="store_true", help="delete first-run.json and its secrets")
     return parser.parse_args(arguments)
+
+
+def stop_on_signals() -> None:
+    """SIGINT too: in the background of a script it comes ignored, and then `kill -INT` would do nothing."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
