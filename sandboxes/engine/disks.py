@@ -99,6 +99,12 @@ class Disks:
         (self._links / sandbox_id).unlink(missing_ok=True)
         file.unlink(missing_ok=True)
 
+    def tidy(self) -> None:
+        """The folders, when they are empty."""
+        for folder in (self._links, self._links.parent, self._files):
+            with suppress(OSError):
+                folder.rmdir()
+
     async def strays(self, known: set[str]) -> set[str]:
         """Sandbox ids that have a volume or a disk of ours, and no container."""
 

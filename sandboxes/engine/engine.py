@@ -43,35 +43,43 @@ class CreateFailed(SandboxError):
 class Engine:
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
-        self._daemon = Daemon(config.docker_host)
-        self._disks = Disks(self._daemon, config)
+        self.daemon = Daemon(config.docker_host)
+        self._disks = Disks(self.daemon, config)
         self._boxes: dict[str, Box] = {}
         self._creating = asyncio.Semaphore(CREATES_AT_ONCE)
         self._runner = ""
         self._events: asyncio.Task[None] | None = None
 
+    @property
+    def disk_kind(self) -> str:
+        """`loop` or `tmpfs`."""
+        return self._disks.kind
+
     async def start(self) -> None:
         """Docker answers, the runtime and the image are there; NoRuntime, with the fix, when not."""
-        info = await self._daemon.call(lambda client: client.info())
+        info = await self.daemon.call(lambda client: client.info())
         if self.config.runtime not in info.get("Runtimes", {}):
             raise NoRuntime(
                 f"Docker at {self.config.docker_host} has no runtime {self.config.runtime}. "
                 "Run bin/up, which registers gVisor, or register it and restart Docker."
             )
         await self.image_id(self.config.image)
-        self._runner = await kit.install(self._daemon, self.config)
+        self._runner = await kit.install(self.daemon, self.config)
         await self._clear_strays()
         label = f"{LABEL_INSTANCE}={self.config.instance}"
         self._events = asyncio.create_task(watch_oom(self.config.docker_host, label, self._oom))
 
     async def close(self) -> None:
-        """Lets go of everything; sandboxes go on."""
+        """Lets go of everything; sandboxes go on. What serves only sandboxes goes too when there is none."""
         if self._events is not None:
             self._events.cancel()
         for box in list(self._boxes.values()):
             await box.close()
         self._boxes.clear()
-        self._daemon.close()
+        with suppress(SandboxError, Refused):
+            await kit.forget(self.daemon, self.config)
+        self._disks.tidy()
+        self.daemon.close()
 
     async def create(self, spec: BoxSpec) -> Box:
         """A new sandbox whose runner answers. What was made before a failure is removed, also when cancelled."""
@@ -89,14 +97,15 @@ class Engine:
 
     async def _create(self, spec: BoxSpec, undo: AsyncExitStack) -> Box:
         marker = secrets.token_bytes(MARKER_BYTES)
+        self._runner = await kit.ensure(self.daemon, self.config, self._runner)
         disk = await _to_its_end(self._disks.make(spec.sandbox_id, spec.disk_mb))
         wanted = containers.options(self.config, spec, marker=marker, disk=disk, runner=self._runner)
-        container_id = await _to_its_end(self._daemon.call(lambda client: containers.create(client, wanted)))
-        link = Link(self._daemon, spec.sandbox_id, container_id, marker)
+        container_id = await _to_its_end(self.daemon.call(lambda client: containers.create(client, wanted)))
+        link = Link(self.daemon, spec.sandbox_id, container_id, marker)
         undo.push_async_callback(link.close)
         channel = await link.attach()
         undo.callback(channel.close)
-        await _to_its_end(self._daemon.call(lambda client: client.api.start(container_id)))
+        await _to_its_end(self.daemon.call(lambda client: client.api.start(container_id)))
         try:
             await link.greet(channel, timeout_s=FIRST_HELLO_S, env=spec.env)
         except (ChannelLost, TimeoutError) as error:
@@ -115,14 +124,14 @@ class Engine:
 
     async def attach(self, sandbox_id: str, container_id: str) -> Box:
         """To a sandbox made earlier, by this process or one before it. BoxGone when it does not run any more."""
-        state = await look(self._daemon, container_id)
+        state = await look(self.daemon, container_id)
         if state.running and state.label(LABEL_SANDBOX) != sandbox_id:
             raise BoxGone(f"Container {container_id[:12]} is not sandbox {sandbox_id}.", reason="crashed")
         if not state.running:
             raise BoxGone(f"Sandbox {sandbox_id} has ended ({state.reason}).", reason=state.reason)
         if (earlier := self._boxes.pop(container_id, None)) is not None:
             await earlier.close()
-        link = Link(self._daemon, sandbox_id, container_id, bytes.fromhex(state.label(LABEL_MARKER)))
+        link = Link(self.daemon, sandbox_id, container_id, bytes.fromhex(state.label(LABEL_MARKER)))
         try:
             await link.greet(await link.attach(), timeout_s=HELLO_S * 2)
         except (AttachFailed, ChannelLost, BrokenFrame, TimeoutError) as error:
@@ -147,19 +156,19 @@ class Engine:
         if (box := self._boxes.pop(container_id, None)) is not None:
             box.end(reason)
             await box.close()
-        sandbox_id = box.sandbox_id if box else (await look(self._daemon, container_id)).label(LABEL_SANDBOX)
+        sandbox_id = box.sandbox_id if box else (await look(self.daemon, container_id)).label(LABEL_SANDBOX)
         if sandbox_id:
             await self._discard(sandbox_id, container_id)
 
     async def _discard(self, sandbox_id: str, container_id: str = "") -> None:
         for each in await self._containers():
             if each["Labels"][LABEL_SANDBOX] == sandbox_id and container_id in ("", each["Id"]):
-                await self._daemon.call(partial(_remove, container_id=each["Id"]), timeout_s=REMOVE_S)
+                await self.daemon.call(partial(_remove, container_id=each["Id"]), timeout_s=REMOVE_S)
         await self._disks.remove(sandbox_id)
 
     async def _containers(self) -> list[dict[str, Any]]:
         labels = [f"{LABEL_INSTANCE}={self.config.instance}", LABEL_SANDBOX]
-        return await self._daemon.call(lambda client: client.api.containers(all=True, filters={"label": labels}))
+        return await self.daemon.call(lambda client: client.api.containers(all=True, filters={"label": labels}))
 
     async def _clear_strays(self) -> None:
         """Disks without a container: a process before this one died between the two."""
@@ -170,7 +179,7 @@ class Engine:
 
     async def image_id(self, name: str) -> str:
         try:
-            image = await self._daemon.call(lambda client: client.images.get(name))
+            image = await self.daemon.call(lambda client: client.images.get(name))
         except docker.errors.ImageNotFound as error:
             raise NoRuntime(f"There is no image {name} in Docker. Run bin/up, which builds it.") from error
         return str(image.id)

@@ -84,6 +84,19 @@ async def install(daemon: Daemon, config: EngineConfig) -> str:
     return name
 
 
+async def ensure(daemon: Daemon, config: EngineConfig, name: str) -> str:
+    """Somebody may have pruned volumes since; Docker would quietly mount a new, empty one in its place."""
+
+    def there(client: docker.DockerClient) -> bool:
+        with suppress(NotFound):
+            return LABEL_RUNNER in (client.volumes.get(name).attrs.get("Labels") or {})
+        return False
+
+    if name and await daemon.call(there):
+        return name
+    return await install(daemon, config)
+
+
 def _install(client: docker.DockerClient, config: EngineConfig, name: str, content: bytes) -> None:
     used = {"volume": name}
     known = [volume.name for volume in client.volumes.list(filters={"label": f"{LABEL_INSTANCE}={config.instance}"})]
@@ -107,3 +120,15 @@ def _install(client: docker.DockerClient, config: EngineConfig, name: str, conte
     finally:
         with suppress(NotFound):
             porter.remove(force=True)
+
+
+async def forget(daemon: Daemon, config: EngineConfig) -> None:
+    """The volumes of this instance that hold a kit and that no sandbox uses."""
+
+    def remove(client: docker.DockerClient) -> None:
+        labels = [f"{LABEL_INSTANCE}={config.instance}", LABEL_RUNNER]
+        for volume in client.volumes.list(filters={"label": labels}):
+            with suppress(Refused):
+                client.api.remove_volume(volume.name)
+
+    await daemon.call(remove)

@@ -1,0 +1,137 @@
+"""Proves the engine's parts by using them: versions lie. Yields one Check for each, stops where the rest cannot work.
+
+Owns nothing that stays: it works under an instance name of its own, so that a console that runs is not disturbed.
+Must never run a command in a sandbox: it has no Pass. That a sandbox starts and its runner answers is proof enough.
+"""
+
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from sandboxes.errors import SandboxError
+
+from .daemon import Daemon, NotFound
+from .engine import Engine
+from .shapes import BoxSpec, EngineConfig
+
+SEAL_S = 60
+SEALED, OPEN = 0, 3
+# Binds a file over itself, read-only, and tries to write it: what protects paths from commands.
+SEAL = f"""
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+path = b"/tmp/sealed"
+open(path, "w").close()
+mount = lambda *a: libc.mount(*a) and sys.exit(ctypes.get_errno())
+mount(path, path, None, 4096, None)
+mount(None, path, None, 4096 | 32 | 1, None)
+try:
+    open(path, "a")
+except OSError:
+    sys.exit({SEALED})
+sys.exit({OPEN})
+"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """`fix` says what to do when `ok` is false."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+async def checks(var: Path, instance: str) -> AsyncIterator[Check]:
+    try:
+        config = EngineConfig.load(var, instance)
+    except SandboxError as error:
+        yield Check("engine.json", False, str(error), "Run bin/up, which writes it.")
+        return
+    daemon = Daemon(config.docker_host)
+    try:
+        async for check in _parts(daemon, config):
+            yield check
+            if not check.ok:
+                return
+        yield await _sandbox(config)
+        yield await _sealing(daemon, config)
+    finally:
+        daemon.close()
+
+
+async def _parts(daemon: Daemon, config: EngineConfig) -> AsyncIterator[Check]:
+    try:
+        info = await daemon.call(lambda client: client.info(), timeout_s=10)
+    except SandboxError as error:
+        yield Check("docker", False, str(error), "Start Docker, or run bin/up, which starts one of its own.")
+        return
+    yield Check("docker", True, f"{info.get('ServerVersion')} at {config.docker_host}")
+    known = config.runtime in info.get("Runtimes", {})
+    detail = f"{config.runtime} is {'registered' if known else 'not among ' + ', '.join(info.get('Runtimes', {}))}"
+    yield Check(
+        "gVisor runtime", known, detail, "Run bin/up, or add the runtime to Docker's configuration; restart it."
+    )
+    try:
+        image = await daemon.call(lambda client: client.images.get(config.image), timeout_s=10)
+        yield Check("image", True, f"{config.image}, {str(image.id)[7:19]}")
+    except NotFound:
+        yield Check("image", False, f"{config.image} is not in Docker", "Run bin/up, which builds it.")
+    ready = config.keeper.is_file() and os.access(config.keeper, os.X_OK)
+    yield Check("keeper", ready, str(config.keeper), "Run bin/up, which compiles it.")
+
+
+async def _sandbox(config: EngineConfig) -> Check:
+    """A whole one: disk, container, gVisor, runner."""
+    with tempfile.TemporaryDirectory(prefix="sandgate-doctor-") as var:
+        engine = Engine(replace(config, instance=f"{config.instance}-{secrets.token_hex(3)}", var=Path(var)))
+        try:
+            await engine.start()
+            started_at = time.monotonic()
+            spec = BoxSpec(sandbox_id=f"sbx_doctor{secrets.token_hex(4)}", image=config.image, disk_mb=64)
+            box = await engine.create(spec)
+            took_ms = int((time.monotonic() - started_at) * 1000)
+            await engine.remove(box.container_id)
+            return Check("sandbox", True, f"started in {took_ms} ms; disks are capped by {engine.disk_kind}")
+        except SandboxError as error:
+            return Check(
+                "sandbox", False, str(error), "Look at Docker's log; run bin/up, which tries the ways gVisor has."
+            )
+        finally:
+            await engine.close()
+
+
+async def _sealing(daemon: Daemon, config: EngineConfig) -> Check:
+    fix = "This gVisor cannot bind a file. Install a newer runsc (2024 or later)."
+    try:
+        code = await daemon.call(lambda client: _seal(client, config), timeout_s=SEAL_S)
+    except (docker.errors.DockerException, SandboxError) as error:
+        return Check("sealing", False, str(error), fix)
+    words = {SEALED: "a sealed file cannot be written", OPEN: "a sealed file can be written"}
+    return Check("sealing", code == SEALED, words.get(code, f"mount: {os.strerror(code)}"), fix)
+
+
+def _seal(client: docker.DockerClient, config: EngineConfig) -> int:
+    options: dict[str, Any] = {"network_mode": "none", "read_only": True, "cap_drop": ["ALL"], "cap_add": ["SYS_ADMIN"]}
+    container = client.containers.create(
+        config.image,
+        entrypoint=["python3", "-I", "-c", SEAL],
+        command=[],
+        user="0:0",
+        runtime=config.runtime,
+        tmpfs={"/tmp": "size=1m"},
+        **options,
+    )
+    try:
+        container.start()
+        return int(container.wait(timeout=SEAL_S)["StatusCode"])
+    finally:
+        container.remove(force=True)
