@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+import structlog
+
 from console import state
 
 VAR = state.directory()
@@ -154,7 +156,25 @@ ENGINE = state.engine(VAR)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {
+        "line": {
+            "()": structlog.stdlib.ProcessorFormatter,
+            "processors": [
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                # The default formatter prints local variables, and with them keys and commands.
+                structlog.dev.ConsoleRenderer(
+                    colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+                ),
+            ],
+            # What the doorman bound to the request, its id first of all, stands on each line that it caused.
+            "foreign_pre_chain": [
+                structlog.contextvars.merge_contextvars,
+                structlog.stdlib.add_log_level,
+                structlog.stdlib.add_logger_name,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+            ],
+        }
+    },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
