@@ -95,6 +95,17 @@ def write_result(message: dict[str, Any]) -> WriteResult:
     return WriteResult(path=text(good, "path"), size=number(good, "size"), sha256=sha256(good))
 
 
+def any_result(message: dict[str, Any]) -> RunResult | WriteResult | None:
+    """What a resumed action came to; None when the runner never heard of it."""
+    if message.get("unknown") is True:
+        return None
+    return run_result(message) if "exit_code" in ok(message) else write_result(message)
+
+
+def killed(message: dict[str, Any]) -> int:
+    return 0 if message.get("unknown") is True else number(ok(message), "killed")
+
+
 def boot(message: dict[str, Any], *, version: int) -> str:
     """The runner's id of this start, from its welcome."""
     if number(message, "version") != version:

@@ -7,8 +7,8 @@ save following, stopping and settling what a Pass has already started.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandboxes.errors import FileError, SandboxError
 from sandboxes.runner import frames
@@ -30,7 +30,18 @@ OOM_AWAITED_S = 0.08
 """The daemon's word of a kill for memory comes by another way, up to this much after the command's end."""
 OOM_TAKES_MS = 100
 """Nothing fills a sandbox's memory in less; what fails quicker is not kept waiting."""
+T = TypeVar("T")
 _STREAMS: dict[int, StreamName] = {frames.STDOUT: "stdout", frames.STDERR: "stderr"}
+
+
+@dataclass
+class Ask:
+    """One request, and how far its output has come: enough to ask again."""
+
+    message: dict[str, Any]
+    attached: tuple[bytes, ...] = ()
+    sink: Sink | None = None
+    offsets: dict[int, int] = field(default_factory=lambda: dict.fromkeys(_STREAMS, 0))
 
 
 class Overdue(SandboxError):
@@ -62,8 +73,9 @@ class Box:
         """Until the command ended and all its output is in `sink`. Asked twice with one Pass's id, it runs once."""
         pass_.spend(self.sandbox_id, "run")
         message, script = running.request(pass_.action_id, request)
-        answer = await self._ask(message, (script, request.stdin), sink, {}, request.timeout_s + OVERDUE_S)
-        return await self._with_reason(answers.run_result(answer))
+        ask = Ask(message, (script, request.stdin), sink)
+        result = await self._told(ask, answers.run_result, within_s=request.timeout_s + OVERDUE_S)
+        return await self._with_reason(result)
 
     async def write(self, pass_: "Pass", request: WriteRequest, content: AsyncIterator[bytes]) -> WriteResult:
         pass_.spend(self.sandbox_id, "write")
@@ -96,18 +108,14 @@ class Box:
         """What became of an action that was started before: followed to its end, or its result, or None when the
         runner never heard of it. Output comes again from the offsets in `have` on (else from 0), as far as it is kept.
         """
-        offsets = {flag: (have or {}).get(name, 0) for flag, name in _STREAMS.items()}
-        answer = await self._ask({"op": "resume", "id": pass_.action_id}, (), sink, offsets, None)
-        if answer.get("unknown") is True:
-            return None
-        if type(answer.get("ok")) is dict and "exit_code" not in answer["ok"]:
-            return answers.write_result(answer)
-        return await self._with_reason(answers.run_result(answer))
+        ask = Ask({"op": "resume", "id": pass_.action_id}, (), sink)
+        ask.offsets |= {flag: (have or {}).get(name, 0) for flag, name in _STREAMS.items()}
+        result = await self._told(ask, answers.any_result, within_s=None)
+        return await self._with_reason(result) if isinstance(result, RunResult) else result
 
     async def stop(self, action_id: str) -> int:
         """TERM, 2 s, KILL, the whole tree. Answers when it is empty, with how many had to be killed."""
-        answer = await self._ask({"op": "stop", "id": action_id}, (), None, {}, STOP_S)
-        return 0 if answer.get("unknown") is True else answers.number(answers.ok(answer), "killed")
+        return await self._told(Ask({"op": "stop", "id": action_id}), answers.killed, within_s=STOP_S)
 
     def settled(self, action_id: str) -> None:
         """The result is stored: the runner may let go of the output. Told once; lost, it only keeps it longer."""
@@ -141,48 +149,39 @@ class Box:
                     await self._oomed.wait()
         return replace(result, reason="oom") if self._oom_at >= started_at else result
 
-    async def _ask(
-        self,
-        message: dict[str, Any],
-        attached: tuple[bytes, ...],
-        sink: Sink | None,
-        offsets: dict[int, int],
-        within_s: float | None,
-    ) -> dict[str, Any]:
+    async def _told(self, ask: Ask, read: Callable[[dict[str, Any]], T], *, within_s: float | None) -> T:
+        """The answer, as `read` understands it. What it cannot understand is the end of this sandbox."""
         try:
             async with asyncio.timeout(within_s) as limit:
-                return await self._link.guarded(self._until_told(message, attached, sink, offsets))
+                return await self._link.guarded(self._until_told(ask, read))
         except TimeoutError as error:
             if not limit.expired():  # the sink's own
                 raise
-            raise Overdue(f"Sandbox {self.sandbox_id} did not answer for {message['id']} in time.") from error
+            raise Overdue(f"Sandbox {self.sandbox_id} did not answer for {ask.message['id']} in time.") from error
 
-    async def _until_told(
-        self, message: dict[str, Any], attached: tuple[bytes, ...], sink: Sink | None, offsets: dict[int, int]
-    ) -> dict[str, Any]:
-        """Asks, and asks again by the same id whenever the channel broke, from where `sink` is."""
-        offsets = dict.fromkeys(_STREAMS, 0) | offsets
+    async def _until_told(self, ask: Ask, read: Callable[[dict[str, Any]], T]) -> T:
+        """Asks, and asks again by the same id whenever the channel broke, from where the sink is."""
         while True:
             channel = await self._link.ready()
             call = channel.call()
-            asked = message | {_STREAMS[flag]: at for flag, at in offsets.items()}
+            message = ask.message | {_STREAMS[flag]: at for flag, at in ask.offsets.items()}
             try:
-                channel.send(frames.pack_request(channel.tag, call.ref, asked, *attached))
-                return await _collect(channel, call, sink, offsets)
+                channel.send(frames.pack_request(channel.tag, call.ref, message, *ask.attached))
+                return read(await _collect(channel, call, ask))
             except ChannelLost:
                 continue
             finally:
                 channel.release(call)
 
 
-async def _collect(channel: Channel, call: Call, sink: Sink | None, offsets: dict[int, int]) -> dict[str, Any]:
+async def _collect(channel: Channel, call: Call, ask: Ask) -> dict[str, Any]:
     """Output into the sink, acknowledged once the sink has it, until the result."""
     while (frame := await call.next()).kind == frames.OUT:
-        if sink is None or frame.flags not in _STREAMS or frame.offset < offsets[frame.flags]:
+        if ask.sink is None or frame.flags not in _STREAMS or frame.offset < ask.offsets[frame.flags]:
             raise frames.BrokenFrame("output out of order")
-        await sink.put(_STREAMS[frame.flags], frame.offset, frame.payload)
-        offsets[frame.flags] = frame.offset + len(frame.payload)
-        channel.ack(call, offsets[frame.flags], frame.flags)
+        await ask.sink.put(_STREAMS[frame.flags], frame.offset, frame.payload)
+        ask.offsets[frame.flags] = frame.offset + len(frame.payload)
+        channel.ack(call, ask.offsets[frame.flags], frame.flags)
     if frame.kind != frames.RESULT:
         raise frames.BrokenFrame(f"kind {frame.kind} instead of a result")
     return frame.message()

@@ -46,8 +46,11 @@ class Call:
         self._frames.append(frame)
         self._ring()
 
-    def lose(self) -> None:
+    def lose(self, *, broken: bool = False) -> None:
+        """What came before still counts, unless it came from somebody who breaks the protocol."""
         self._lost = True
+        if broken:
+            self._frames.clear()
         self._ring()
 
     def _ring(self) -> None:
@@ -181,7 +184,7 @@ class Channel:
             self._pings = None
         calls, self._calls = self._calls, {}
         for call in calls.values():
-            call.lose()
+            call.lose(broken=self.broken)
         if not self._welcome.done():
             self._welcome.set_exception(ChannelLost())
             self._welcome.exception()  # nobody may be waiting for it

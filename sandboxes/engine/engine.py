@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import docker
 import docker.errors
@@ -46,6 +47,7 @@ class Engine:
         self.daemon = Daemon(config.docker_host)
         self._disks = Disks(self.daemon, config)
         self._boxes: dict[str, Box] = {}
+        self._removals: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._creating = asyncio.Semaphore(CREATES_AT_ONCE)
         self._runner = ""
         self._events: asyncio.Task[None] | None = None
@@ -161,10 +163,12 @@ class Engine:
             await self._discard(sandbox_id, container_id)
 
     async def _discard(self, sandbox_id: str, container_id: str = "") -> None:
-        for each in await self._containers():
-            if each["Labels"][LABEL_SANDBOX] == sandbox_id and container_id in ("", each["Id"]):
-                await self.daemon.call(partial(_remove, container_id=each["Id"]), timeout_s=REMOVE_S)
-        await self._disks.remove(sandbox_id)
+        # One at a time: who deletes it and who takes it for a stray would stumble over each other's half-done work.
+        async with self._removals.setdefault(sandbox_id, asyncio.Lock()):
+            for each in await self._containers():
+                if each["Labels"][LABEL_SANDBOX] == sandbox_id and container_id in ("", each["Id"]):
+                    await self.daemon.call(partial(_remove, container_id=each["Id"]), timeout_s=REMOVE_S)
+            await self._disks.remove(sandbox_id)
 
     async def _containers(self) -> list[dict[str, Any]]:
         labels = [f"{LABEL_INSTANCE}={self.config.instance}", LABEL_SANDBOX]
@@ -201,7 +205,13 @@ async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
 
 def _remove(client: docker.DockerClient, *, container_id: str) -> None:
     with suppress(NotFound):
-        client.api.remove_container(container_id, force=True, v=True)
+        try:
+            client.api.remove_container(container_id, force=True, v=True)
+        except Refused as error:
+            if error.status_code != 409:
+                raise
+            # Somebody else is removing it. It must be gone when this returns: its disk goes next.
+            client.api.wait(container_id, timeout=REMOVE_S, condition="removed")
 
 
 def _said(error: Exception) -> str:

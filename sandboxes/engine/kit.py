@@ -92,9 +92,8 @@ async def ensure(daemon: Daemon, config: EngineConfig, name: str) -> str:
             return LABEL_RUNNER in (client.volumes.get(name).attrs.get("Labels") or {})
         return False
 
-    if name and await daemon.call(there):
-        return name
-    return await install(daemon, config)
+    known = await daemon.call(there) if name else False
+    return name if known else await install(daemon, config)
 
 
 def _install(client: docker.DockerClient, config: EngineConfig, name: str, content: bytes) -> None:
