@@ -89,14 +89,16 @@ class Boxes:
     async def reconcile(self) -> None:
         """Both ways: a live row without its container ends, a container without a live row goes."""
         engine = self.ready()
-        rows = {sandbox.pk: sandbox for sandbox in await db.read(lambda: list(Sandbox.objects.live()))}
+        # Containers first: each has its row before it is made, so one whose row is not live is no newcomer.
         found = {item.sandbox_id: item for item in await engine.found()}
+        rows = {sandbox.pk: sandbox for sandbox in await db.read(lambda: list(Sandbox.objects.live()))}
         for sandbox_id, item in found.items():
             if sandbox_id not in rows and not self.holds(sandbox_id):
                 log.warning("Removing container %s: no live sandbox has it.", item.container_id[:12])
                 await engine.remove(item.container_id)
         for sandbox in rows.values():
-            if sandbox.status != "starting" and sandbox.pk not in found:
+            # One that is held has come since we looked, or its channel tells of its loss.
+            if sandbox.status != "starting" and sandbox.pk not in found and not self.holds(sandbox.pk):
                 await self.end(sandbox, "host_lost", actor=audit.SYSTEM)
 
     async def take_up(self) -> None:

@@ -39,6 +39,8 @@ class Clock:
                 await self._sandboxes(tick)
             except SandboxError as error:
                 log.error("Looking after the sandboxes failed, next try in a moment: %s", error.detail)
+            except Exception:  # a boundary: one odd container must not take every sandbox of the host down with it
+                log.exception("Looking after the sandboxes failed, next try in a moment.")
             await asyncio.sleep(1)
 
     async def _sandboxes(self, tick: int) -> None:
