@@ -58,7 +58,13 @@ class Done(Answer):
 # ---- sandboxes
 
 
+def _shown(**example: Any) -> ConfigDict:
+    """What the explorer fills in at first: a call that works as it stands."""
+    return ConfigDict(json_schema_extra={"examples": [example]})
+
+
 class NewSandbox(Body):
+    model_config = _shown(label="report")
     label: str | None = Field(None, max_length=200)
     persistent: bool = False
     image: str | None = Field(None, max_length=200)
@@ -96,6 +102,7 @@ class Sandbox(Answer):
 class NewCommand(Body):
     """Either `command`, a shell line, or `argv`, words without a shell."""
 
+    model_config = _shown(command="python /work/run.py")
     command: str | None = None
     argv: list[str] | None = Field(None, min_length=1, max_length=1000)
     timeout: float | None = Field(None, gt=0, description="Seconds; the whole tree is killed then.")
@@ -159,6 +166,7 @@ class CommandOutput(Command):
 
 
 class NewFile(Body):
+    model_config = _shown(path="/work/run.py", content="print('hi')")
     path: str = Field(min_length=1, max_length=4096)
     content: str
     encoding: Encoding = "utf-8"
@@ -275,6 +283,7 @@ class NewAgent(Body):
 class AgentTools(Body):
     """The Agent Tools settings. Fields left out of a PUT stay as they are."""
 
+    model_config = _shown(sandbox_enabled=True)
     sandbox_enabled: bool | None = None
     toolset: Literal[1, 2] | None = None
     command_mode: Mode | None = None
@@ -321,6 +330,7 @@ class Agents(Answer):
 class NewKey(Body):
     """An agent's key with `agent_id`, else a workspace key of the calling member with `permissions`."""
 
+    model_config = _shown(name="ci", permissions=["sandboxes:read"])
     name: str = Field(min_length=1, max_length=60)
     agent_id: str | None = Field(None, max_length=40)
     permissions: list[str] = Field(default_factory=list, max_length=20)

@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from console.api import answers, base64s, schemas
@@ -34,6 +34,7 @@ def test_what_is_no_base64_is_refused(text):
         base64s.decode(text)
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(), ANY_JSON))
 def test_pieces_are_json(value):
     assert json.loads("".join(answers._pieces(value))) == value

@@ -174,15 +174,11 @@ def test_a_denial_reaches_the_agent_with_its_reason(served: Served) -> None:
         with Approving(served, "deny", "Use the staging data."), pytest.raises(ForbiddenError) as caught:
             sandbox.commands.run("rm -rf /work")
         assert (caught.value.body["code"], caught.value.body["reason"]) == ("denied", "Use the staging data.")
-        with Approving(served) as reviewer, pytest.raises(ForbiddenError):
-            _and_deny_the_rest(served, reviewer, sandbox)
-
-
-def _and_deny_the_rest(served: Served, reviewer: Approving, sandbox) -> None:
-    """The denial was given: the same call is a new proposal."""
-    assert sandbox.commands.run("echo allowed").stdout == "allowed\n"
-    reviewer.body = {"verdict": "deny", "reason": "Still no."}
-    sandbox.commands.run("rm -rf /work")
+        # The denial has been given: the same call is a new proposal, with a new outcome.
+        with Approving(served) as reviewer:
+            assert sandbox.commands.run("rm -rf /work/*").exit_code == 0
+            assert sandbox.commands.run("rm -rf /work").stderr
+        assert len(reviewer.seen) == 2
 
 
 def test_a_deleted_sandbox_takes_what_waits_with_it(served: Served) -> None:
