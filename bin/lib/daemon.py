@@ -143,7 +143,7 @@ class OwnDaemon:
             self._end_containers()
             os.kill(pid, signal.SIGTERM)
             self._wait_until_gone(pid)
-        leftovers.end(str(self.place.run / "exec"))
+        leftovers.end(str(self.place.run / "exec"), quiet_s=0.1)
         if self.pid() is None:
             leftovers.unmount(self.place.run, self.place.var)
             leftovers.free_loops(self.place.var)

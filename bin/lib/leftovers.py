@@ -4,22 +4,42 @@ import os
 import re
 import signal
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
-OURS = {"containerd-shim-runc-v2", "runsc-gofer", "runsc-sandbox", "runsc"}
+SHIM = "containerd-shim-runc-v2"
+OURS = {SHIM, "runsc-gofer", "runsc-sandbox", "runsc"}
+LIMIT_S = 10
 
 
-def end(mark: str) -> int:
-    """`mark` is a container's full id, or a directory with the instance id in it. Returns how many were killed."""
-    ended = 0
-    for entry in Path("/proc").iterdir():
+def end(mark: str, *, quiet_s: float) -> None:
+    """Kills until none was seen for `quiet_s`: containerd cleans up behind a dead shim, and that can hang too.
+
+    `mark` is a container's full id, or a directory with the instance id in it. Shims go last, since they collect
+    their dead children: `runsc delete` waits for one that nobody collects.
+    """
+    began = seen_at = time.monotonic()
+    while time.monotonic() - seen_at <= quiet_s and time.monotonic() - began < LIMIT_S:
+        found = processes(mark)
+        inner = [pid for pid, name in found.items() if name != SHIM]
+        for pid in inner or found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if found:
+            seen_at = time.monotonic()
+        time.sleep(0.05)
+
+
+def processes(mark: str) -> dict[int, str]:
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else [b""]
-            if Path(os.fsdecode(words[0])).name in OURS and any(mark.encode() in word for word in words):
-                os.kill(int(entry.name), signal.SIGKILL)
-                ended += 1
-    return ended
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            name = Path(os.fsdecode(words[0])).name
+            if name in OURS and any(mark.encode() in word for word in words):
+                found[int(entry.name)] = name
+    return found
 
 
 def unmount(*folders: Path) -> None:

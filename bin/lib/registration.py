@@ -35,15 +35,18 @@ def first_working(client: docker.DockerClient, image: str, runtimes: Iterable[st
 def trial(client: docker.DockerClient, image: str, runtime: str) -> str | None:
     """None when a sandbox really ran and really was gVisor; else why not."""
     container = None
+    reason: str | None = "it did not end"
     try:
         container = client.containers.create(image, ["dmesg"], runtime=runtime, network_mode="none", read_only=True)
         container.start()
         code = container.wait(timeout=TRIAL_S)["StatusCode"]
         text = container.logs().decode(errors="replace").strip()
-        return None if code == 0 and "gVisor" in text else f"exit {code}: {text[-300:] or 'no output'}"
+        reason = None if code == 0 and "gVisor" in text else f"exit {code}: {text[-300:] or 'no output'}"
     except (docker.errors.APIError, OSError) as problem:
-        return str(problem).strip()[-300:]
+        reason = str(problem).strip()[-300:]
     finally:
         if container is not None:
             container.remove(force=True)
-            leftovers.end(container.id)  # a start that fails half-way leaves a sandbox which Docker no longer knows
+            if reason:  # a start that fails half-way leaves a sandbox which Docker no longer knows
+                leftovers.end(container.id, quiet_s=1)
+    return reason
