@@ -1,0 +1,73 @@
+"""Actions and decisions on them."""
+
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from approvals import models as rows
+
+from .shared import Answer, Body, Time
+
+ActionStatus = Literal[
+    "pending", "approved", "running", "succeeded", "failed", "unknown", "denied", "expired", "cancelled", "superseded"
+]
+
+
+class Decision(Answer):
+    by: str
+    verdict: Literal["approve", "deny"]
+    reason: str
+    via: Literal["page", "api"]
+    at: Time
+
+
+class Action(Answer):
+    id: str
+    status: ActionStatus
+    tool: str
+    arguments: dict[str, Any]
+    digest: str
+    reason: str
+    agent_id: str | None
+    conversation: str | None
+    parent_action: str | None
+    sandbox_id: str
+    flags: list[str]
+    approvals_needed: int
+    decisions: list[Decision]
+    created_at: Time
+    expires_at: Time | None
+    decided_at: Time | None
+    started_at: Time | None
+    ended_at: Time | None
+    joined: bool
+    outcome: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, row: rows.Action, *, outcome: dict[str, Any] | None, joined: bool = False) -> Self:
+        """`row` with its decisions and their members at hand; `outcome` with or without output."""
+        made = ("decisions", "outcome", "joined", "conversation", "parent_action")
+        return cls.model_validate(
+            {name: getattr(row, name) for name in cls.model_fields if name not in made}
+            | {
+                "decisions": [
+                    {"by": str(d.by), "verdict": d.verdict, "reason": d.reason, "via": d.via, "at": d.at}
+                    for d in row.decisions.all()
+                ],
+                "conversation": row.conversation or None,
+                "parent_action": row.parent_action or None,
+                "outcome": outcome,
+                "joined": joined,
+            }
+        )
+
+
+class Actions(Answer):
+    items: list[Action]
+    next_cursor: str | None
+
+
+class NewDecision(Body):
+    verdict: Literal["approve", "deny"]
+    digest: str = Field(min_length=64, max_length=64, description="Of what you looked at.")
+    reason: str = Field("", max_length=10_000, description="The agent is told this; a denial needs one.")

@@ -1,0 +1,139 @@
+"""Sandboxes, commands, files."""
+
+from typing import Literal, Self
+
+from pydantic import Field
+
+from sandboxes import models as rows
+
+from .shared import Answer, Body, NotYet, Time, shown
+
+Encoding = Literal["utf-8", "base64"]
+
+
+class NewSandbox(Body):
+    model_config = shown(label="report")
+    label: str | None = Field(None, max_length=200)
+    persistent: bool = False
+    image: str | None = Field(None, max_length=200)
+    network: Literal["none", "public"] = "none"
+    cpus: float | None = Field(None, gt=0, le=64)
+    memory_mb: int | None = Field(None, ge=16, le=1 << 20)
+    disk_mb: int | None = Field(None, ge=1, le=1 << 22)
+    idle_timeout_s: int | None = Field(None, ge=1, le=30 * 86400)
+    max_lifetime_s: int | None = Field(None, ge=1, le=365 * 86400)
+    env: dict[str, str] = Field(default_factory=dict, max_length=100)
+
+
+class Sandbox(Answer):
+    id: str
+    label: str | None
+    status: Literal["starting", "running", "stopped", "ended"]
+    created_at: Time
+    last_activity: Time
+    persistent: bool
+    agent_id: str | None
+    conversation: str | None
+    image: str
+    network: Literal["none", "public"]
+    expires_at: Time
+    ended_reason: str | None
+
+    @classmethod
+    def of(cls, row: rows.Sandbox) -> Self:
+        return cls.model_validate(
+            {name: getattr(row, name) for name in cls.model_fields if name not in ("last_activity", "conversation")}
+            | {"last_activity": row.last_activity_at, "conversation": row.conversation or None}
+        )
+
+
+class NewCommand(Body):
+    """Either `command`, a shell line, or `argv`, words without a shell."""
+
+    model_config = shown(command="python /work/run.py")
+    command: str | None = None
+    argv: list[str] | None = Field(None, min_length=1, max_length=1000)
+    timeout: float | None = Field(None, gt=0, description="Seconds; the whole tree is killed then.")
+    cwd: str | None = Field(None, max_length=4096)
+    env: dict[str, str] = Field(default_factory=dict, max_length=100)
+    stdin: str | None = None
+    background: NotYet = False
+    reason: str = Field("", max_length=2000, description="What a reviewer reads beside the command.")
+
+
+class Executed(Answer):
+    """A foreground command, ended."""
+
+    id: str
+    stdout: str
+    stderr: str
+    exit_code: int
+    timed_out: bool
+    truncated: bool
+    stdout_bytes: int
+    stderr_bytes: int
+    duration_ms: int
+    action_id: str
+    joined: bool
+
+
+class Command(Answer):
+    id: str
+    sandbox_id: str
+    action_id: str
+    status: Literal["running", "exited", "timed_out", "lost"]
+    exit_code: int | None
+    timed_out: bool
+    stdout_bytes: int
+    stderr_bytes: int
+    duration_ms: int | None
+    started_at: Time
+    ended_at: Time | None
+
+    @classmethod
+    def of(cls, row: rows.Command) -> Self:
+        return cls.model_validate({name: getattr(row, name) for name in cls.model_fields})
+
+
+class Commands(Answer):
+    items: list[Command]
+
+
+class PerStream(Answer):
+    stdout: int
+    stderr: int
+
+
+class CommandOutput(Command):
+    """With its output from the offsets asked for; ask again from the next ones."""
+
+    stdout: str
+    stderr: str
+    next: PerStream = Field(description="The offsets to ask for next.")
+    lost_bytes: PerStream = Field(description="Bytes from the offsets asked for that are not kept any more.")
+
+
+class NewFile(Body):
+    model_config = shown(path="/work/run.py", content="print('hi')")
+    path: str = Field(min_length=1, max_length=4096)
+    content: str
+    encoding: Encoding = "utf-8"
+    mode: int | None = Field(None, ge=0, le=0o777, description="As a number: 0o755 is 493.")
+    protected: NotYet = False
+    reason: str = Field("", max_length=2000, description="What a reviewer reads beside the file.")
+
+
+class Written(Answer):
+    path: str
+    size: int
+    sha256: str
+    action_id: str
+    joined: bool
+
+
+class File(Answer):
+    path: str
+    content: str
+    encoding: Encoding
+    size: int
+    sha256: str

@@ -1,0 +1,50 @@
+"""What all bodies and answers share. Bodies are strict: an unknown field or another type is refused by name, since a
+misspelled limit that is silently dropped is no limit."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+
+def _z(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _not_yet(value: object) -> object:
+    if value not in (False, None):
+        raise ValueError("This is not here yet. Leave it out")
+    return False
+
+
+Time = Annotated[
+    datetime, PlainSerializer(_z, return_type=str), WithJsonSchema({"type": "string", "format": "date-time"})
+]
+NotYet = Annotated[Literal[False], BeforeValidator(_not_yet)]
+Cursor = Annotated[str, Field(pattern=r"^[a-z]{3}_[0-9a-z]{26}$", description="`next_cursor` of the page before.")]
+Limit = Annotated[int, Field(ge=1, le=200)]
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Answer(BaseModel):
+    pass
+
+
+class Problem(Answer):
+    """Every refusal. `code` is stable; some codes bring fields of their own."""
+
+    model_config = ConfigDict(extra="allow")
+    detail: str
+    code: str
+
+
+class Done(Answer):
+    success: Literal[True] = True
+
+
+def shown(**example: Any) -> ConfigDict:
+    """What the explorer fills in at first: a call that works as it stands."""
+    return ConfigDict(json_schema_extra={"examples": [example]})

@@ -1,0 +1,167 @@
+"""Agents, keys, members, the audit log."""
+
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from console.workspaces import models as rows
+
+from .shared import Answer, Body, Time, shown
+
+Mode = Literal["always", "rules", "never"]
+
+
+def _names(holder: rows.Agent | rows.Key | rows.Member) -> list[str]:
+    return sorted(given.name for given in holder.permissions.all())
+
+
+class Me(Answer):
+    """This key, in the shape that the published client reads."""
+
+    id: str
+    name: str
+    tenant_admin: Literal[False] = False
+    value: str = Field(description="The first characters of the secret; the rest is not kept.")
+    permissions: list[str]
+    workspace_id: str
+    agent_id: str | None
+    member_id: str | None
+    expires_at: Time
+
+
+class NewAgent(Body):
+    name: str = Field(min_length=1, max_length=60)
+    owner: str | None = Field(None, max_length=40, description="A member; owners do not approve for their agents.")
+
+
+class AgentTools(Body):
+    """The Agent Tools settings. Fields left out of a PUT stay as they are."""
+
+    model_config = shown(sandbox_enabled=True)
+    sandbox_enabled: bool | None = None
+    toolset: Literal[1, 2] | None = None
+    command_mode: Mode | None = None
+    write_mode: Mode | None = None
+
+
+class AgentToolsNow(Answer):
+    sandbox_enabled: bool
+    toolset: Literal[1, 2]
+    command_mode: Mode
+    write_mode: Mode
+    settings_version: int
+
+    @classmethod
+    def of(cls, row: rows.Agent) -> Self:
+        return cls.model_validate({name: getattr(row, name) for name in cls.model_fields})
+
+
+class Agent(Answer):
+    id: str
+    name: str
+    owner: str | None
+    permissions: list[str]
+    tools: AgentToolsNow
+    created_at: Time
+
+    @classmethod
+    def of(cls, row: rows.Agent) -> Self:
+        return cls(
+            id=row.pk,
+            name=row.name,
+            owner=row.owner_id,
+            permissions=_names(row),
+            tools=AgentToolsNow.of(row),
+            created_at=row.created_at,
+        )
+
+
+class Agents(Answer):
+    items: list[Agent]
+    next_cursor: str | None
+
+
+class NewKey(Body):
+    """An agent's key with `agent_id`, else a workspace key of the calling member with `permissions`."""
+
+    model_config = shown(name="ci", permissions=["sandboxes:read"])
+    name: str = Field(min_length=1, max_length=60)
+    agent_id: str | None = Field(None, max_length=40)
+    permissions: list[str] = Field(default_factory=list, max_length=20)
+    days: int = Field(90, ge=1, le=365)
+
+
+class Key(Answer):
+    id: str
+    name: str
+    hint: str
+    agent_id: str | None
+    member_id: str | None
+    permissions: list[str] | None = Field(description="None for an agent's key: it may what its agent may.")
+    created_at: Time
+    expires_at: Time
+    revoked_at: Time | None
+    last_used_at: Time | None
+
+    @classmethod
+    def of(cls, row: rows.Key, **more: Any) -> Self:
+        plain = {name: getattr(row, name) for name in Key.model_fields if name != "permissions"}
+        own = None if row.agent_id else _names(row)
+        return cls.model_validate(plain | {"permissions": own} | more)
+
+
+class KeyMade(Key):
+    secret: str = Field(description="Shown this once.")
+
+
+class KeyList(Answer):
+    items: list[Key]
+    next_cursor: str | None
+
+
+class NewMember(Body):
+    email: str = Field(min_length=3, max_length=254, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")
+    name: str = Field("", max_length=100)
+
+
+class Member(Answer):
+    id: str
+    name: str
+    email: str
+    permissions: list[str]
+    created_at: Time
+
+    @classmethod
+    def of(cls, row: rows.Member, **more: Any) -> Self:
+        plain = {"id": row.pk, "name": str(row), "email": row.user.email, "created_at": row.created_at}
+        return cls.model_validate(plain | {"permissions": _names(row)} | more)
+
+
+class MemberMade(Member):
+    first_password: str | None = Field(description="Shown this once; None for a user who was there before.")
+
+
+class Members(Answer):
+    items: list[Member]
+    next_cursor: str | None
+
+
+class AuditRow(Answer):
+    seq: int
+    at: Time
+    actor: str
+    actor_id: str
+    event: str
+    subject_id: str
+    data: dict[str, Any]
+    prev_hash: str
+    hash: str
+
+    @classmethod
+    def of(cls, row: rows.AuditEntry) -> Self:
+        return cls.model_validate({name: getattr(row, name) for name in cls.model_fields})
+
+
+class AuditRows(Answer):
+    items: list[AuditRow]
+    next_cursor: str | None
