@@ -104,7 +104,6 @@ class Command:
             keeper.abandon()
             raise
         self._cwd = order.cwd
-        keepers.on_gone[keeper.pid] = self._keeper_gone
         self.streams = (Stream(keeper.stdout_fd, frames.STDOUT), Stream(keeper.stderr_fd, frames.STDERR))
         for stream in self.streams:
             self._loop.when_readable(stream.fd, partial(self._readable, stream))

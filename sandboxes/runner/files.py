@@ -162,8 +162,14 @@ class Transfer:
 
 
 class Write(Transfer):
-    def __init__(self, pool: "Pool", job_id: str, ref: int, path: str, *, size: int, mode: int | None) -> None:
+    """`base`: what a person saw at `path` when they approved this: its SHA-256, "" for nothing, None: nobody looked.
+    With a base, the path must also lead through no link, or the bytes would land where nobody looked."""
+
+    def __init__(
+        self, pool: "Pool", job_id: str, ref: int, path: str, *, size: int, mode: int | None, base: str | None = None
+    ) -> None:
         super().__init__(pool, job_id, ref, path)
+        self._base = base
         self._size = size
         self._mode = mode
         self._real = self._temporary = ""
@@ -178,6 +184,7 @@ class Write(Transfer):
         if "\0" in self.path or self.path.endswith("/"):
             raise Refused("bad_path", "this names no file")
         self._real = os.path.realpath(self.path)
+        self._check_links()
         folder, _ = os.path.split(self._real)
         os.makedirs(folder, exist_ok=True)
         try:
@@ -213,6 +220,8 @@ class Write(Transfer):
     def _publish(self) -> None:
         if self._written != self._size:
             raise Refused("bad_request", f"{self._written} bytes came, {self._size} were announced")
+        self._check_links()
+        self._check_base()
         assert self._mode is not None
         os.fchmod(self._fd, self._mode & 0o777)
         os.close(self._fd)
@@ -221,12 +230,32 @@ class Write(Transfer):
         self._temporary = ""
         self.end({"ok": {"path": self._real, "size": self._written, "sha256": self._sha256.hexdigest()}})
 
+    def _check_links(self) -> None:
+        real = os.path.realpath(self.path)
+        if self._base is not None and real != os.path.normpath(self.path):
+            raise Refused("bad_path", f"it leads through a link to {real}; write to that path itself")
+
+    def _check_base(self) -> None:
+        if self._base is not None and _hash_of(self._real) != self._base:
+            raise Refused("stale_edit", "it is no longer the version this write was made for; nothing was written")
+
     def _drop(self) -> None:
         super()._drop()
         if self._temporary:
             with suppress(OSError):  # somebody of the agent's may have been quicker
                 os.unlink(self._temporary)
             self._temporary = ""
+
+
+def _hash_of(path: str) -> str:
+    """ "" when nothing is there."""
+    import hashlib
+
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""
 
 
 class Read(Transfer):

@@ -1,14 +1,16 @@
-/* The keeper of one command inside a sandbox.
+/* The keeper of one command inside a sandbox, and the nursery that keepers are forked from.
  *
  * Owns: the process tree of that command. It is root and a child subreaper, so whatever the command forks, daemonises
  * or moves into another session stays its descendant; the tree is killed in passes over /proc until none is left.
  * Must never: run anything but what its child is told on fd 3, or leave the child any right of root.
  *
- * It is started ahead of need, with its child already forked and waiting, so that a command costs one exec.
+ * `keeper`, started once by PID 1 with a socket as fd 3, is the nursery: for each message with five files it forks a
+ * keeper that has them as 0 to 4. A keeper is forked ahead of need, with its child already forked and waiting, so that
+ * a command costs one exec.
  *
- * Inherited: 0, 1, 2  the command's stdin, stdout, stderr
- *            3        the child's order (see "order" below); on failure the child answers stage and errno; closed by exec
- *            4        the keeper's line: one byte in = signal for the tree; 8 bytes out = a report
+ * A keeper has: 0, 1, 2  the command's stdin, stdout, stderr
+ *               3        the child's order (see "order" below); on failure the child answers stage and errno; closed by exec
+ *               4        the keeper's line: one byte in = signal for the tree; 8 bytes out = a report
  * Static, no configuration, no allocation after start except the order itself.
  */
 #define _GNU_SOURCE
@@ -26,12 +28,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ORDER_FD = 3, LINE_FD = 4, SCRIPT_FD = 9 };
+enum { NURSERY_FD = 3, ORDER_FD = 3, LINE_FD = 4, FILES = 5, SCRIPT_FD = 9 };
 enum { ORDER_MAX = 4 << 20, WORDS_MAX = 1 << 16, TREE_MAX = 8192, PASS_MS = 10 };
 enum { STDIN_EMPTY = 1, HAS_SCRIPT = 2 };
 
@@ -115,13 +118,24 @@ static void hold_script(const char *text, uint32_t n)
     if (fd != SCRIPT_FD) close(fd);
 }
 
-/* Order matters: the bounding set needs CAP_SETPCAP, so it goes first; nothing can come back after the last line. */
+/* What no order changes, done while there is time. The child stays root: as the user it could be reached by the user's
+ * other processes, and made to run something else. */
+static int get_ready(void)
+{
+    for (int cap = 0; cap < 64; cap++) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) fail('s', errno);
+    setsid();
+    umask(022);
+    limit(RLIMIT_CORE, 0);
+    fcntl(ORDER_FD, F_SETFD, FD_CLOEXEC);
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Nothing can come back after the last line. */
 static void become(uid_t uid, gid_t gid)
 {
     struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
     struct __user_cap_data_struct none[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
-    for (int cap = 0; cap < 64; cap++) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) fail('s', errno);
     if (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)) fail('s', errno);
     if (syscall(SYS_capset, &head, none)) fail('s', errno);
     if (setresuid(0, 0, 0) == 0) fail('s', EPERM);
@@ -130,6 +144,7 @@ static void become(uid_t uid, gid_t gid)
 static void run_order(void)
 {
     uint32_t size;
+    int null = get_ready();
     read_all(ORDER_FD, &size, sizeof size);
     char *body = size > ORDER_MAX ? NULL : malloc(size);
     if (!body) fail('o', E2BIG);
@@ -141,16 +156,8 @@ static void run_order(void)
     char **env = words(&o), **argv = words(&o);
     if (!argv[0]) fail('o', EINVAL);
 
-    fcntl(ORDER_FD, F_SETFD, FD_CLOEXEC);
-    setsid();
-    umask(022);
-    if (flags & STDIN_EMPTY) {
-        int null = open("/dev/null", O_RDONLY);
-        if (null < 0 || dup2(null, 0) < 0) fail('s', errno);
-        if (null != 0) close(null);
-    }
+    if (flags & STDIN_EMPTY && (null < 0 || dup2(null, 0) < 0)) fail('s', errno);
     if (flags & HAS_SCRIPT) hold_script(script, script_size);
-    limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NOFILE, nofile);
     limit(RLIMIT_NPROC, nproc);
     become(uid, gid);
@@ -255,12 +262,10 @@ static void keep(pid_t command, const sigset_t *waiting)
     }
 }
 
-int main(void)
+static int keeper(void)
 {
     sigset_t child, old;
-    for (int sig = 1; sig < 65; sig++) signal(sig, SIG_DFL);
     sigemptyset(&old);
-    sigprocmask(SIG_SETMASK, &old, NULL);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) return 125;
     pid_t command = fork();
     if (command < 0) return 125;
@@ -276,5 +281,43 @@ int main(void)
     sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
     sigprocmask(SIG_BLOCK, &child, &old);          /* SIGCHLD is only taken inside ppoll: none is missed */
     keep(command, &old);
+    return 0;
+}
+
+/* Five files for one keeper; 0 when PID 1 is gone. Ours are 0 to 3, so they come as 4 to 8, in order. */
+static int receive(int files[FILES])
+{
+    union { char room[CMSG_SPACE(FILES * sizeof(int))]; struct cmsghdr align; } control;
+    char byte;
+    struct iovec data = { &byte, 1 };
+    struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
+                              .msg_controllen = sizeof control };
+    ssize_t got;
+    do got = recvmsg(NURSERY_FD, &message, 0);
+    while (got < 0 && errno == EINTR);
+    struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!head || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(FILES * sizeof(int))) return 0;
+    memcpy(files, CMSG_DATA(head), FILES * sizeof(int));
+    return 1;
+}
+
+int main(void)
+{
+    int files[FILES];
+    sigset_t none;
+    for (int sig = 1; sig < 65; sig++) signal(sig, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGCHLD, SIG_IGN);                      /* nobody waits for keepers: their line tells of their end */
+    while (receive(files)) {
+        if (fork() == 0) {
+            signal(SIGCHLD, SIG_DFL);
+            if (files[0] != LINE_FD) return 125;   /* else placing one could close another */
+            for (int i = 0; i < FILES; i++) dup2(files[i], i);
+            for (int i = 1; i < FILES; i++) close(files[i]);
+            return keeper();
+        }
+        for (int i = 0; i < FILES; i++) close(files[i]);
+    }
     return 0;
 }

@@ -68,16 +68,15 @@ def reserve_low_fds() -> None:
 class Keeper:
     """One keeper and its waiting child. `order_fd`: silent end-of-file when the command runs, else five bytes."""
 
-    def __init__(self, binary: str) -> None:
+    def __init__(self, nursery: socket.socket) -> None:
         stdin_r, self.stdin_fd = os.pipe()
         self.stdout_fd, stdout_w = os.pipe()
         self.stderr_fd, stderr_w = os.pipe()
         self._order, order = socket.socketpair()
         self._line, line = socket.socketpair()
         given = (stdin_r, stdout_w, stderr_w, order.fileno(), line.fileno())
-        places = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(given)]
         try:
-            self.pid = os.posix_spawn(binary, ["keeper"], {}, file_actions=places, setsigmask=[])
+            socket.send_fds(nursery, [b"k"], given)
         except BaseException:
             self.abandon()
             raise
@@ -103,7 +102,10 @@ class Keeper:
 
     def reports(self) -> list[tuple[str, int]]:
         """('E', exit status) and ('Z', number killed); empty when the keeper is gone."""
-        data = self._line.recv(64 * _REPORT.size)
+        try:
+            data = self._line.recv(64 * _REPORT.size)
+        except ConnectionError:
+            return []
         return [(chr(kind), value) for kind, value in _REPORT.iter_unpack(data[: len(data) // 8 * 8])]
 
     def signal_tree(self, number: int) -> None:
@@ -123,36 +125,39 @@ class Keeper:
 
 
 class Keepers:
-    """Has one keeper ready ahead of need, and reaps."""
+    """Has a keeper ready ahead of need, forked by a nursery so that nobody waits for it; and reaps."""
 
-    def __init__(self, loop: Loop, binary: str) -> None:
-        self._loop = loop
+    def __init__(self, binary: str) -> None:
         self._binary = binary
         self._spare: Keeper | None = None
-        self.on_gone: dict[int, Callable[[], None]] = {}
+        self._nursery: socket.socket | None = None
 
     def take(self) -> Keeper:
-        keeper, self._spare = self._spare or Keeper(self._binary), None
+        keeper, self._spare = self._spare or self._new(), None
         return keeper
 
     def make_ready(self) -> None:
         if self._spare is None:
-            self._spare = Keeper(self._binary)
+            self._spare = self._new()
+
+    def _new(self) -> Keeper:
+        if self._nursery is not None:
+            try:
+                return Keeper(self._nursery)
+            except OSError:  # something killed it; its keepers live on under PID 1
+                self._nursery.close()
+        self._nursery, its = socket.socketpair()
+        null = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in range(3)]
+        place = (os.POSIX_SPAWN_DUP2, its.fileno(), 3)
+        os.posix_spawn(self._binary, ["keeper"], {}, file_actions=[*null, place], setsigmask=[])
+        its.close()
+        return Keeper(self._nursery)
 
     def reap(self) -> None:
-        """Whatever ended under PID 1: keepers, and orphans of a keeper that was itself killed."""
-        while True:
-            try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if self._spare is not None and pid == self._spare.pid:
-                self._spare.abandon()
-                self._spare = None
-            if (gone := self.on_gone.pop(pid, None)) is not None:
-                gone()
+        """Whatever ended under PID 1: the nursery, and what a keeper that was itself killed left behind."""
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def take_signals(loop: Loop, reap: Callable[[], None]) -> None:

@@ -16,7 +16,6 @@ from .jobs import Jobs
 from .keepers import Keepers, Order
 from .loop import Loop
 
-SPARE_DELAY_S = 0.02
 WARM_DELAY_S = 0.5
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENV = {
@@ -34,7 +33,7 @@ ENV = {
 class Runner:
     def __init__(self, keeper: str, boot: str) -> None:
         self.loop = Loop()
-        self.keepers = Keepers(self.loop, keeper)
+        self.keepers = Keepers(keeper)
         self.jobs = Jobs()
         self._boot = boot
         self._env = dict(ENV)
@@ -82,7 +81,7 @@ class Runner:
             for ref in [ref for ref, known in table.items() if known is job]:
                 del table[ref]
         if isinstance(job, Command):
-            self.loop.later(SPARE_DELAY_S, self.keepers.make_ready)
+            self.keepers.make_ready()
 
     def _tell(self, transfer: Transfer, kind: int, offset: int) -> None:
         if transfer.ref is not None:
@@ -200,7 +199,8 @@ class Runner:
         command.follow(ref, {})
 
     def _write(self, ref: int, message: dict[str, Any]) -> None:
-        write = Write(self.pool, message["id"], ref, message["path"], size=message["size"], mode=message["mode"])
+        mode, base = message["mode"], message.get("base")
+        write = Write(self.pool, message["id"], ref, message["path"], size=message["size"], mode=mode, base=base)
         self.jobs.add(write)
         self._writes[ref] = write
 
