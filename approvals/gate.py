@@ -6,7 +6,7 @@ It must never run anything itself, and never trust what a door says that it can 
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -98,7 +98,7 @@ class Pass:
 def submit(proposal: Proposal) -> Wait | Pass:
     """One transaction: judged, recorded and, when nothing asks, started."""
     caller, key = proposal.caller, proposal.digest()
-    if known := _same_call(proposal, key):
+    if known := _same_call(proposal):
         return Wait(known.pk)
     agent = Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
     if agent is not None and not agent.sandbox_enabled:
@@ -107,7 +107,7 @@ def submit(proposal: Proposal) -> Wait | Pass:
     if verdict.effect == "allow":
         return _start_at_once(proposal, key, verdict)
     assert agent is not None
-    if not proposal.idempotency_key and (other := _joinable(proposal, key)):
+    if not proposal.idempotency_key and (other := _joinable(proposal)):
         return Wait(other.pk, joined=True)
     _check_can_ask(agent)
     action = _record(
@@ -123,12 +123,12 @@ def _mode(agent: Agent | None, kind: policy.Kind) -> str:
     return agent.write_mode if kind == "write" else agent.command_mode
 
 
-def _same_call(proposal: Proposal, digest_: str) -> Action | None:
+def _same_call(proposal: Proposal) -> Action | None:
     """The action of an earlier request with this Idempotency-Key; another body under it is refused."""
     if not proposal.idempotency_key:
         return None
     known = Action.objects.filter(key_id=proposal.caller.key_id, idempotency_key=proposal.idempotency_key).first()
-    if known and (known.digest, known.sandbox_id) != (digest_, proposal.sandbox_id):
+    if known and not _is_call_of(known, replace(proposal, profile=known.profile)):
         raise IdempotencyMismatch(
             f"Idempotency-Key {proposal.idempotency_key!r} came with another body before, for {known.pk}. "
             "Send a new key with a new body."
@@ -136,11 +136,24 @@ def _same_call(proposal: Proposal, digest_: str) -> Action | None:
     return known
 
 
-def _joinable(proposal: Proposal, digest_: str) -> Action | None:
-    same = Action.objects.joinable().filter(
-        agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id, digest=digest_
-    )
-    return same.order_by("-created_at").first()
+def _is_call_of(action: Action, proposal: Proposal) -> bool:
+    """The same call, whatever has become of the files that it names."""
+    same = replace(proposal, bases=action.bases).digest()
+    return (same, proposal.sandbox_id) == (action.digest, action.sandbox_id)
+
+
+def _joinable(proposal: Proposal) -> Action | None:
+    own = Action.objects.joinable().filter(agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id)
+    for action in own.filter(tool=proposal.tool).order_by("-created_at"):
+        if _is_call_of(action, proposal) and (action.bases == proposal.bases or _left_it_so(action, proposal)):
+            return action
+    return None
+
+
+def _left_it_so(action: Action, proposal: Proposal) -> bool:
+    """A write that is done has itself changed its base: asked for again, it is not another write."""
+    written = (action.result or {}).get("sha256")
+    return action.status == "succeeded" and set(proposal.bases.values()) == {written}
 
 
 def _check_can_ask(agent: Agent) -> None:

@@ -45,7 +45,7 @@ class Console:
             return error.code, json.load(error)
 
     def gated(self, path: str, body: dict, what: str) -> dict:
-        """Make the call; when nobody has decided by the time it answers, wait for its action and collect the outcome."""
+        """Makes the call. When nobody has decided by the time it answers, waits for the outcome of its action."""
         print(f"… {what}: waiting for a person to approve it", flush=True)
         status, answer = self.call("POST", path, body)
         while status == 409 and answer["code"] == "pending_approval":
@@ -54,7 +54,7 @@ class Console:
                 raise Refused(f"{what}: {action['status']}. {action['outcome']['reason']}")
             status, answer = 200, action["outcome"]["result"]
         if status >= 400:
-            raise Refused(f"{what}: {answer['detail']} {answer.get('reason', '')}".strip())
+            raise Refused(f"{what}: {answer['detail']}")
         print(f"✓ {what}", flush=True)
         return answer
 

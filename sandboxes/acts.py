@@ -7,6 +7,7 @@ takes nothing with it.
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from approvals import decisions, gate, payloads
 from approvals.draw import survey
 from approvals.models import Action
 from console.workspaces import bus, db
-from console.workspaces.errors import NotFound
+from console.workspaces.errors import Invalid, NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
@@ -119,10 +120,13 @@ async def _proposal(
 async def _bases(sandbox_id: str, arguments: Mapping[str, Any]) -> dict[str, str | None]:
     """What the write would replace, bound by hash; kept as a payload, so that a reviewer sees the difference."""
     hub = host.hub()
-    file = await hub.ask(hub.boxes.box(sandbox_id).look(arguments["path"]))
+    path = arguments["path"]
+    file = await hub.ask(hub.boxes.box(sandbox_id).look(path))
+    if file is not None and file.path != posixpath.normpath(path):
+        raise Invalid(f"{path} leads through a link to {file.path}. Write to that path itself.", field="path")
     if file is not None and file.content is not None:
         await asyncio.to_thread(payloads.keep, file.content)
-    return {arguments["path"]: file.sha256 if file else None}
+    return {path: file.sha256 if file else None}
 
 
 def _flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,14 +1,4 @@
-import atexit
-import os
-import shutil
-import tempfile
-
 import pytest
-
-# Before Django's settings are read: unit tests never write into a console's own state directory.
-if "SANDGATE_VAR" not in os.environ:
-    os.environ["SANDGATE_VAR"] = tempfile.mkdtemp(prefix="sandgate-test-")
-    atexit.register(shutil.rmtree, os.environ["SANDGATE_VAR"], ignore_errors=True)
 
 from tests import people
 

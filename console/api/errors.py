@@ -29,7 +29,6 @@ STATUS: dict[str, int] = {
     "method_not_allowed": 405,
     "conflict": 409,
     "pending_approval": 409,
-    "still_running": 409,
     "already_decided": 409,
     "wrong_digest": 409,
     "expired": 409,

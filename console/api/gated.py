@@ -23,7 +23,7 @@ GATED_CALL_S = 100
 RECORDED_CALL_S = 3600 + 300
 
 REFUSALS = (
-    "pending_approval", "still_running", "denied", "expired", "cancelled", "superseded", "stale_edit",
+    "pending_approval", "denied", "expired", "cancelled", "superseded", "stale_edit",
     "outcome_unknown", "failed", "sandbox_gone", "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer",
     "idempotency_mismatch", "too_many", "too_many_commands", "no_runtime",
     "channel_lost", "sandbox_unresponsive",
@@ -67,10 +67,8 @@ def _refusal(action: Action, *, joined: bool) -> Refused:
 
 def _why(action: Action) -> tuple[str, str, dict[str, Any]]:
     match action.status:
-        case "pending" | "approved":
+        case "pending" | "approved" | "running":
             return "pending_approval", _still_waits(action), {}
-        case "running":
-            return "still_running", _still_runs(action), {}
         case "denied":
             detail = f"This was denied and not run. Reason: {action.end_reason}"
             return "denied", detail, {"reason": action.end_reason, "decided_by": action.decided_by}
@@ -86,10 +84,8 @@ def _why(action: Action) -> tuple[str, str, dict[str, Any]]:
 
 
 def _still_waits(action: Action) -> str:
-    what = "waits for a reviewer" if action.status == "pending" else "was approved and waits for its start"
+    waiting = {"pending": "waits for a reviewer", "approved": "was approved and waits for its start"}
+    what = waiting.get(action.status, "still runs")
     follow = f"/v1/actions/{action.pk}?wait=55"
     return f"{action.pk} {what}. Make the same call again to go on waiting, or follow it at {follow}."
 
-
-def _still_runs(action: Action) -> str:
-    return f"{action.pk} still runs. Follow it at /v1/actions/{action.pk}?wait=55 instead of calling again."

@@ -22,6 +22,7 @@ FILE_CODES = {
     "permission_denied_in_sandbox",
     "no_space",
     "bad_path",
+    "stale_edit",
 }
 
 

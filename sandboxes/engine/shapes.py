@@ -99,11 +99,13 @@ class RunResult:
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """A whole file. `mode` None: as the file was, or 0644."""
+    """A whole file. `mode` None: as the file was, or 0644. `base`: the SHA-256 of what it may replace, "" when nothing
+    may be there, None when whatever is there may be; with a base no part of `path` may be a link."""
 
     path: str
     size: int
     mode: int | None = None
+    base: str | None = None
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,8 @@ class Upload:
     async def _once(self, channel: Channel, call: Call) -> dict[str, Any]:
         asked = self._asked
         message = {"op": "write", "id": self._id, "path": asked.path, "size": asked.size, "mode": asked.mode}
+        if asked.base is not None:
+            message["base"] = asked.base
         channel.send(frames.pack_request(channel.tag, call.ref, message))
         sent = credited = 0
         async with aclosing(self._pieces()) as pieces:

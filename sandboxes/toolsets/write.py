@@ -47,7 +47,9 @@ async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, An
 
     content, arguments = pass_.arguments["content"], pass_.arguments
     size = len(content.encode()) if isinstance(content, str) else content["size"]
-    request = WriteRequest(path=arguments["path"], size=size, mode=arguments["mode"])
+    path = arguments["path"]
+    base = (pass_.bases[path] or "") if path in pass_.bases else None
+    request = WriteRequest(path=path, size=size, mode=arguments["mode"], base=base)
     return result(await box.write(pass_, request, _chunks(content)), outputs)
 
 

@@ -253,3 +253,34 @@ def test_a_key_of_a_removed_member_or_archived_agent_opens_nothing(cast):
     assert keys.authenticate(secret)
     members.remove(cast.bob, by=cast.alice)
     assert keys.authenticate(secret) is None
+
+
+def write(caller, base, **more):
+    arguments = {"path": "/work/a", "content": "new", "mode": None}
+    fields = {"kind": "write", "tool": "write", "arguments": arguments, "bases": {"/work/a": base}}
+    return run(caller, **{**fields, **more})
+
+
+def written(cast, caller, **more):
+    """A write that was approved and ran; now the file is what it wrote."""
+    action = Action.objects.get(pk=gate.submit(write(caller, "old", **more)).action_id)
+    approve(action, cast.bob)
+    gate.start(action.pk)
+    gate.finish(action.pk, status="succeeded", result={"sha256": "new"})
+    return action
+
+
+def test_a_write_that_is_done_is_joined_though_it_changed_its_own_base(cast):
+    caller = cast.caller(cast.scout)
+    action = written(cast, caller)
+    assert gate.submit(write(caller, "new")) == gate.Wait(action.pk, joined=True)
+    assert gate.submit(write(caller, "changed by somebody else since")).action_id != action.pk
+
+
+def test_an_idempotency_key_still_names_a_write_that_is_done(cast):
+    caller = cast.caller(cast.scout)
+    action = written(cast, caller, idempotency_key="k")
+    agents.change_tools(cast.scout, by=cast.alice, write_mode="always")
+    profile = {**write(caller, "new").profile, "settings_version": 3}
+    again = write(caller, "new", idempotency_key="k", profile=profile)
+    assert gate.submit(again) == gate.Wait(action.pk)

@@ -1,0 +1,106 @@
+"""What was approved for a file is written only over what the reviewer saw there, and only where they saw it."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+
+import httpx
+import pytest
+
+from .served import Served, until
+
+pytestmark = pytest.mark.gvisor
+
+
+class Desk:
+    """An agent that writes, a reviewer, and a member who changes things meanwhile."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.agent, self.member, self.review = (served.api(key) for key in ("agent", "workspace", "review"))
+        self.sandbox = self.agent.post("/sandboxes", json={}).raise_for_status().json()["id"]
+        self.pool = ThreadPoolExecutor(4)
+
+    def propose(self, path: str, content: str) -> "tuple[Future[httpx.Response], dict]":
+        body = {"path": path, "content": content, "encoding": "utf-8"}
+        call = self.pool.submit(self.agent.post, f"/sandboxes/{self.sandbox}/files", json=body)
+        return call, until(lambda: call.done() or self.pending())
+
+    def pending(self) -> dict | None:
+        items = self.agent.get("/actions", params={"status": "pending"}).json()["items"]
+        return items[0] if items else None
+
+    def approve(self, action: dict) -> None:
+        body = {"verdict": "approve", "digest": action["digest"]}
+        self.review.post(f"/actions/{action['id']}/decision", json=body).raise_for_status()
+
+    def run(self, command: str) -> str:
+        answer = self.member.post(f"/sandboxes/{self.sandbox}/commands", json={"command": command})
+        assert answer.raise_for_status().json()["exit_code"] == 0, answer.text
+        return str(answer.json()["stdout"])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    served = Served(tmp_path / "var").up()
+    yield Desk(served)
+    served.close()
+
+
+def test_an_approved_write_replaces_exactly_what_was_there(desk: Desk) -> None:
+    desk.run("printf old > a.txt; chmod 640 a.txt")
+    call, action = desk.propose("/work/a.txt", "new")
+    desk.approve(action)
+    assert call.result().status_code == 200
+    assert call.result().json()["sha256"] == sha256(b"new").hexdigest()
+    assert desk.run("cat a.txt; stat -c %a a.txt") == "new640\n"
+
+
+def test_a_file_that_changed_meanwhile_is_not_overwritten(desk: Desk) -> None:
+    desk.run("printf old > a.txt")
+    call, action = desk.propose("/work/a.txt", "new")
+    desk.run("printf 'somebody else' > a.txt")
+    desk.approve(action)
+    assert (call.result().status_code, call.result().json()["code"]) == (409, "stale_edit")
+    assert desk.agent.get(f"/actions/{action['id']}").json()["status"] == "superseded"
+    assert desk.run("cat a.txt") == "somebody else"
+
+
+def test_a_file_that_appeared_meanwhile_is_not_overwritten(desk: Desk) -> None:
+    call, action = desk.propose("/work/new/a.txt", "new")
+    desk.run("mkdir new; printf first > new/a.txt")
+    desk.approve(action)
+    assert call.result().json()["code"] == "stale_edit"
+    assert desk.run("cat new/a.txt") == "first"
+
+
+def test_a_link_put_in_its_way_after_the_approval_was_asked_leads_nowhere(desk: Desk) -> None:
+    call, action = desk.propose("/work/x/f", "new")
+    desk.run("mkdir elsewhere; ln -s elsewhere x")
+    desk.approve(action)
+    assert call.result().status_code >= 400
+    assert "link" in call.result().json()["detail"]
+    assert desk.run("ls -A elsewhere") == ""
+
+
+def test_a_path_through_a_link_is_refused_at_once_and_names_where_it_leads(desk: Desk) -> None:
+    desk.run("printf old > real.txt; ln -s real.txt link.txt")
+    call, _ = desk.propose("/work/link.txt", "new")
+    assert (call.result().status_code, call.result().json()["field"]) == (422, "path")
+    assert "/work/real.txt" in call.result().json()["detail"]
+    assert desk.pending() is None
+
+
+def test_the_same_write_again_after_it_was_done_gets_its_outcome_and_writes_nothing_twice(desk: Desk) -> None:
+    body = {"path": "/work/a.txt", "content": "new", "encoding": "utf-8"}
+    with desk.served.api("agent", timeout_s=1) as impatient, pytest.raises(httpx.ReadTimeout):
+        impatient.post(f"/sandboxes/{desk.sandbox}/files", json=body)
+    action = desk.pending()
+    assert action is not None
+    desk.approve(action)
+    # Looked at with the member's key: the agent itself has not been given the outcome yet.
+    until(lambda: desk.member.get(f"/actions/{action['id']}").json()["status"] == "succeeded")
+    again = desk.agent.post(f"/sandboxes/{desk.sandbox}/files", json=body)
+    writes = [item for item in desk.agent.get("/actions").json()["items"] if item["tool"] == "write"]
+    assert (again.status_code, len(writes)) == (200, 1)
