@@ -167,15 +167,15 @@ def find_action(caller: Caller, action_id: str) -> Action:
 
 async def settled(caller: Caller, action_id: str, *, wait_s: float) -> Action:
     """As soon as it ended, or as it is after `wait_s`. Holds no thread and no database handle while it waits."""
-    action = await db.read(find_action, caller, action_id)
-    if action.is_open and wait_s > 0:
-        await bus.wait_for(lambda: db.read(_ended, action_id), f"action:{action_id}", timeout_s=wait_s)
-        action = await db.read(find_action, caller, action_id)
-    return action
+    ended = await bus.wait_for(
+        lambda: db.read(_find_ended, caller, action_id), f"action:{action_id}", timeout_s=max(0.0, wait_s)
+    )
+    return ended if ended is not None else await db.read(find_action, caller, action_id)
 
 
-def _ended(action_id: str) -> bool | None:
-    return Action.objects.filter(pk=action_id).exclude(ended_at=None).exists() or None
+def _find_ended(caller: Caller, action_id: str) -> Action | None:
+    action = find_action(caller, action_id)
+    return None if action.is_open else action
 
 
 async def output(action: Action) -> CommandOutput | None:
@@ -189,7 +189,7 @@ def output_now(action: Action) -> CommandOutput | None:
         return None
     ended = command.status in ("exited", "timed_out")
     streams = {
-        name: outputs.read(command.pk, name, getattr(command, f"{name}_bytes") if ended else None)
+        name: outputs.read(action.pk, name, getattr(command, f"{name}_bytes") if ended else None)
         for name in ("stdout", "stderr")
     }
     return CommandOutput(

@@ -176,7 +176,7 @@ class Dispatcher:
         tool = named(pass_.tool)
         try:
             box = self._boxes.box(pass_.sandbox_id)
-            outputs = Outputs(await db.read(_outputs_name, pass_))
+            outputs = Outputs(pass_.action_id)
             ended = await box.resume(pass_, outputs, have=outputs.sizes) if resume else None
             # The runner never heard of it: it was committed as running and the server died before sending. It is the
             # same runner (its boot id says so) and it runs an id once, so sending now cannot run it twice.
@@ -190,9 +190,3 @@ class Dispatcher:
         else:
             await db.write(succeed, pass_, result)
             box.settled(pass_.action_id)  # only now: until it is stored, the runner's copy is the only one
-
-
-def _outputs_name(pass_: gate.Pass) -> str:
-    if pass_.tool != "run":
-        return pass_.action_id
-    return str(Command.objects.values_list("pk", flat=True).get(action_id=pass_.action_id))

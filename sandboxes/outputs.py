@@ -33,10 +33,10 @@ class Text:
         return self.head + self.tail
 
 
-def _directory(command_id: str) -> Path:
+def _directory(action_id: str) -> Path:
     store = storages["outputs"]
     assert isinstance(store, FileSystemStorage)
-    return Path(store.path(command_id))
+    return Path(store.path(action_id))
 
 
 @dataclass
@@ -89,13 +89,13 @@ class Stream:
 class Outputs:
     """Both streams of one command; the engine's sink."""
 
-    def __init__(self, command_id: str) -> None:
-        directory = _directory(command_id)
+    def __init__(self, action_id: str) -> None:
+        directory = _directory(action_id)
         self.streams: dict[Name, Stream] = {
             "stdout": Stream(directory, "stdout"),
             "stderr": Stream(directory, "stderr"),
         }
-        self.command_id = command_id
+        self.action_id = action_id
 
     async def put(self, stream: Name, offset: int, data: bytes) -> None:
         self.streams[stream].put(offset, data)
@@ -111,9 +111,9 @@ class Outputs:
         return any(stream.truncated for stream in self.streams.values())
 
 
-def read(command_id: str, name: Name, total_bytes: int | None = None) -> Text:
+def read(action_id: str, name: Name, total_bytes: int | None = None) -> Text:
     """From any thread. Blocking: at most 10 MiB from disk."""
-    stream = Stream(_directory(command_id), name)
+    stream = Stream(_directory(action_id), name)
     total = stream.size if total_bytes is None else total_bytes
     pieces = [(start, stream._file(start).read_bytes()) for start in stream.starts]
     head = pieces[0][1] if pieces and pieces[0][0] == 0 else b""
@@ -133,9 +133,9 @@ def _joined(pieces: list[tuple[int, bytes]]) -> bytes:
     return joined
 
 
-def page(command_id: str, name: Name, *, offset: int, limit: int) -> tuple[int, bytes]:
+def page(action_id: str, name: Name, *, offset: int, limit: int) -> tuple[int, bytes]:
     """Where the bytes returned really begin (later than asked when those are gone), and up to `limit` of them."""
-    stream = Stream(_directory(command_id), name)
+    stream = Stream(_directory(action_id), name)
     for start in stream.starts:
         file = stream._file(start)
         end = start + file.stat().st_size

@@ -124,7 +124,7 @@ def _ended(command_id: str) -> bool | None:
 def _page(row: Command, name: outputs.Name, offset: int) -> tuple[int, bytes, int]:
     """Where it begins, the bytes, and how many before them are lost. A character whose rest is still to come waits for
     it, so that texts read page by page join without a flaw."""
-    begin, content = outputs.page(row.pk, name, offset=offset, limit=PAGE_BYTES)
+    begin, content = outputs.page(row.action_id, name, offset=offset, limit=PAGE_BYTES)
     if not content:
         return offset, b"", 0
     whole = _whole_characters(content)

@@ -104,12 +104,12 @@ def streams(action: Action) -> list[Stream]:
     command = Command.objects.filter(action_id=action.pk).first() if action.tool == "run" else None
     if command is None:
         return []
-    found = [_stream(command.pk, name) for name in ("stdout", "stderr")]
+    found = [_stream(action.pk, name) for name in ("stdout", "stderr")]
     return [stream for stream in found if stream.total_bytes]
 
 
-def _stream(command_id: str, name: Any) -> Stream:
-    kept = outputs.read(command_id, name)
+def _stream(action_id: str, name: Any) -> Stream:
+    kept = outputs.read(action_id, name)
     half = SHOWN_BYTES // 2
     if not kept.truncated and len(kept.content) <= SHOWN_BYTES:
         return Stream(name, _text(kept.content), 0, "", kept.total_bytes)

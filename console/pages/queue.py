@@ -91,7 +91,7 @@ def output(request: Any, action_id: str, stream: str) -> HttpResponseBase:
     command = Command.objects.filter(action_id=_action(request, action_id).pk).first()
     if command is None or stream not in ("stdout", "stderr"):
         raise Http404
-    return _download(outputs.read(command.pk, stream).content, f"{action_id}.{stream}")  # type: ignore[arg-type]
+    return _download(outputs.read(command.action_id, stream).content, f"{action_id}.{stream}")  # type: ignore[arg-type]
 
 
 def _download(content: bytes, name: str) -> HttpResponse:

@@ -81,7 +81,7 @@ async def test_output_read_page_by_page_joins_without_a_flaw(ask, place, monkeyp
 
     monkeypatch.setattr(commands, "PAGE_BYTES", 7)
     text = "déjà vu – 漢字 🎉\0 end"
-    Stream(_directory(place.command.pk), "stdout").put(0, text.encode())
+    Stream(_directory(place.command.action_id), "stdout").put(0, text.encode())
     read, at = "", 0
     for _ in range(30):
         path = f"/sandboxes/{place.sandbox.pk}/commands/{place.command.pk}"
@@ -96,7 +96,7 @@ async def test_output_read_page_by_page_joins_without_a_flaw(ask, place, monkeyp
 async def test_half_a_character_waits_for_its_rest_while_the_command_runs(ask, place):
     command = await db.write(Command.objects.create, sandbox=place.sandbox, action_id="act_y")
     path = f"/sandboxes/{place.sandbox.pk}/commands/{command.pk}"
-    stream = Stream(_directory(command.pk), "stdout")
+    stream = Stream(_directory(command.action_id), "stdout")
     stream.put(0, "é".encode()[:1])
     assert (await ask.get(path, key=place.scouts)).json()["next"]["stdout"] == 0
     stream.put(1, "é".encode()[1:])
@@ -105,7 +105,7 @@ async def test_half_a_character_waits_for_its_rest_while_the_command_runs(ask, p
 
 
 async def test_output_that_is_gone_is_counted(ask, place):
-    Stream(_directory(place.command.pk), "stderr").put(100, b"late")
+    Stream(_directory(place.command.action_id), "stderr").put(100, b"late")
     path = f"/sandboxes/{place.sandbox.pk}/commands/{place.command.pk}"
     found = (await ask.get(path, key=place.scouts, stderr_from=40)).json()
     assert (found["stderr"], found["lost_bytes"]["stderr"], found["next"]["stderr"]) == ("late", 60, 104)
