@@ -6,11 +6,13 @@ import os
 import secrets
 import threading
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import docker
+import docker.errors
 
 from approvals.errors import PassSpent
 from sandboxes.engine import Box, BoxSpec, Engine, EngineConfig, RunRequest, RunResult, WriteRequest, WriteResult
@@ -162,7 +164,8 @@ class Bench:
         self._thread.join(10)
         client = self.docker()
         for volume in client.volumes.list(filters={"label": f"{LABEL_INSTANCE}={self.config.instance}"}):
-            volume.remove(force=True)
+            with suppress(docker.errors.APIError):  # Docker miscounts mounts after a restart
+                volume.remove(force=True)
 
 
 def loop_files() -> list[str]:

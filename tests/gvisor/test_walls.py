@@ -40,7 +40,8 @@ def test_keepers_hold_nothing_to_read_or_write(bench, box):
     ran = bench.bash(
         box,
         "for p in $(pgrep -x keeper); do tr '\\0' '\\n' < /proc/$p/environ;"
-        " for fd in 0 1 2 3 4; do [ $(readlink /proc/$p/fd/$fd) != /dev/null ] && (echo x > /proc/$p/fd/$fd) 2>/dev/null && echo wrote $p $fd; done;"
+        " for fd in 0 1 2 3 4; do [ $(readlink /proc/$p/fd/$fd) != /dev/null ] &&"
+        " (echo x > /proc/$p/fd/$fd) 2>/dev/null && echo wrote $p $fd; done;"
         " head -c1 /proc/$p/mem; done 2>/dev/null; true",
     )
     assert ran.out == b""

@@ -1,0 +1,111 @@
+"""Docker's daemon dies under running sandboxes (live-restore, as bin/ sets it up). On a daemon of the test's own."""
+
+import asyncio
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import docker
+import pytest
+
+from lib.daemon import OwnDaemon
+from lib.place import Place
+from sandboxes.errors import BoxGone, NoRuntime
+from tests.gvisor.engines import Bench, Collected, OnePass, loop_files, new_config
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    var = tmp_path_factory.mktemp("own")
+    known = new_config(var)
+    own = OwnDaemon(Place(var=var, cache=var))
+    theirs = docker.DockerClient(base_url=known.docker_host)
+    runtime = theirs.info()["Runtimes"][known.runtime]
+    own.start({known.runtime: {key: value for key, value in runtime.items() if value}})
+    try:
+        docker.DockerClient(base_url=own.address).images.load(theirs.images.get(known.image).save(named=True))
+        yield own
+    finally:
+        own.stop()
+
+
+@pytest.fixture
+def own_bench(daemon):
+    place = daemon.place
+    bench = Bench(replace(new_config(place.var), docker_host=daemon.address, instance=place.instance))
+    bench.do(bench.engine.start())
+    yield bench
+    for found in bench.do(bench.engine.found()):
+        bench.do(bench.engine.remove(found.container_id))
+    # Docker may keep the volume's name until its own next start; disk and device must be free at once
+    assert list((place.var / "disks").glob("*")) == []
+    assert [file for file in loop_files() if str(place.var) in file] == []
+    bench.close()
+
+
+def restart(daemon, number, *, away_s):
+    runtimes = json.loads(daemon.config_file.read_text())["runtimes"]
+    pid = daemon.pid()
+    os.kill(pid, number)
+    while daemon.pid() is not None:
+        time.sleep(0.05)
+    time.sleep(away_s)
+    daemon.start(runtimes)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_short_restart_goes_unnoticed(daemon, own_bench, number):
+    box = own_bench.create()
+    running = own_bench.begin(own_bench.bashing(box, "for i in $(seq 100); do echo $i; sleep 0.1; done; exit 3"))
+    time.sleep(1)
+    restart(daemon, number, away_s=0.3)
+    ran = running.result(30)
+    assert ran.code == 3
+    assert ran.text.split() == [str(n) for n in range(1, 101)]
+    assert (ran.gaps, ran.result.lost_bytes) == ([], 0)
+    assert own_bench.bash(box, "echo alive").text == "alive\n"
+
+
+def test_long_absence_is_told_in_time_and_the_command_is_found_again(daemon, own_bench):
+    box = own_bench.create()
+    lost, heard = [], threading.Event()
+    box.on_lost = lambda reason: (lost.append(reason), heard.set())
+    command = "for i in $(seq 100); do echo $i; sleep 0.1; done; echo x >> /work/ran; exit 3"
+    running = own_bench.begin(own_bench.bashing(box, command, action_id="act_away"))
+    time.sleep(1)
+    back = threading.Thread(target=restart, args=(daemon, signal.SIGKILL), kwargs={"away_s": 7})
+    struck_at = time.monotonic()
+    back.start()
+    with pytest.raises(BoxGone) as caught:
+        running.result(20)
+    assert time.monotonic() - struck_at < 5.5
+    assert caught.value.reason == "host_lost"
+    assert heard.wait(2)
+    assert lost == ["host_lost"]
+    back.join(30)
+
+    async def again():
+        other = await own_bench.engine.attach(box.sandbox_id, box.container_id)
+        sink = Collected()
+        return await other.resume(OnePass(box.sandbox_id, "run", "act_away"), sink), sink, other
+
+    result, sink, other = own_bench.do(again())
+    assert (result.exit_code, result.lost_bytes) == (3, 0)
+    assert sink.stdout.decode().split() == [str(n) for n in range(1, 101)]
+    assert own_bench.bash(other, "cat /work/ran").text == "x\n"
+
+
+def test_without_a_daemon_creating_says_what_to_do(daemon, own_bench):
+    async def create():
+        async with asyncio.timeout(20):
+            await own_bench.engine.create(own_bench.spec())
+
+    stopped = threading.Thread(target=restart, args=(daemon, signal.SIGKILL), kwargs={"away_s": 2})
+    stopped.start()
+    time.sleep(0.5)
+    with pytest.raises(NoRuntime, match="bin/up"):
+        own_bench.do(create())
+    stopped.join(30)
