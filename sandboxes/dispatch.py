@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -21,7 +22,7 @@ from console.workspaces import bus, db
 from . import lifecycle
 from .boxes import Boxes
 from .engine import Box
-from .errors import BoxGone, SandboxError
+from .errors import FileError, SandboxError
 from .models import Command
 from .outputs import Outputs
 from .toolsets import named
@@ -149,7 +150,12 @@ class Dispatcher:
     def _follow(self, action_id: str, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work, name=action_id)
         self._tasks[action_id] = task  # the reference also keeps the task alive
-        task.add_done_callback(lambda _: self._tasks.pop(action_id, None))
+        task.add_done_callback(partial(self._done, action_id))
+
+    def _done(self, action_id: str, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(action_id, None)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("Following action %s failed.", action_id, exc_info=error)
 
     async def _start(self, action_id: str, sandbox_id: str) -> None:
         box = self._boxes.box(sandbox_id)
@@ -159,13 +165,14 @@ class Dispatcher:
             await self.execute(pass_)
 
     async def _went_stale(self, action_id: str, box: Box) -> bool:
+        """Whether this cannot start now: superseded when a file is not what was seen, tried again when out of reach."""
         action = await db.read(Action.objects.get, pk=action_id)
         for path, base in action.bases.items():
             try:
-                now = await box.look(path)
-            except BoxGone:
-                return True  # its end supersedes the action
-            if (now.sha256 if now else None) != base:
+                now = await _hash_of(box, path)
+            except SandboxError:
+                return True
+            if now != base:
                 why = f"{path} is no longer the version this write was made for. Nothing was written."
                 await db.write(gate.supersede, action, why, code="stale_edit")
                 return True
@@ -190,3 +197,12 @@ class Dispatcher:
         else:
             await db.write(succeed, pass_, result)
             box.settled(pass_.action_id)  # only now: until it is stored, the runner's copy is the only one
+
+
+async def _hash_of(box: Box, path: str) -> str | None:
+    """None when nothing is there; something that is no hash when what is there is no file, or may not be read."""
+    try:
+        seen = await box.look(path)
+    except FileError as error:
+        return error.code
+    return seen.sha256 if seen else None

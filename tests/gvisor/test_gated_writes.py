@@ -75,6 +75,13 @@ def test_a_file_that_appeared_meanwhile_is_not_overwritten(desk: Desk) -> None:
     assert desk.run("cat new/a.txt") == "first"
 
 
+def test_a_directory_that_took_its_place_is_not_what_was_approved(desk: Desk) -> None:
+    call, action = desk.propose("/work/a", "new")
+    desk.run("mkdir a")
+    desk.approve(action)
+    assert call.result().json()["code"] == "stale_edit"
+
+
 def test_a_link_put_in_its_way_after_the_approval_was_asked_leads_nowhere(desk: Desk) -> None:
     call, action = desk.propose("/work/x/f", "new")
     desk.run("mkdir elsewhere; ln -s elsewhere x")
