@@ -63,6 +63,12 @@ class Disks:
         return name
 
     def _make_loop(self, sandbox_id: str, size_mb: int) -> dict[str, str]:
+        try:
+            return self._make_file(sandbox_id, size_mb)
+        except OSError as error:
+            raise NoDisk(f"{self._files}: {error}") from error
+
+    def _make_file(self, sandbox_id: str, size_mb: int) -> dict[str, str]:
         self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._links.mkdir(mode=0o700, parents=True, exist_ok=True)
         file, link = self._file(sandbox_id), self._links / sandbox_id

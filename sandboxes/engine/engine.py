@@ -87,6 +87,8 @@ class Engine:
         """A new sandbox whose runner answers. What was made before a failure is removed, also when cancelled."""
         checked(spec.sandbox_id)
         async with self._creating, AsyncExitStack() as undo:
+            if spec.sandbox_id in {each["Labels"][LABEL_SANDBOX] for each in await self._containers()}:
+                raise CreateFailed(f"Sandbox {spec.sandbox_id} exists already.")  # not ours to undo
             undo.push_async_callback(self._undo, spec.sandbox_id)
             try:
                 box = await self._create(spec, undo)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sandboxes.errors import SandboxError
 from sandboxes.runner import frames
-from sandboxes.runner.files import WINDOW_BYTES
+from sandboxes.runner.copying import WINDOW_BYTES
 
 from . import answers
 from .channel import Call, Channel, ChannelLost

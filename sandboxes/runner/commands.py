@@ -15,62 +15,15 @@ from typing import Any
 from . import frames
 from .keepers import Keeper, Keepers, Order
 from .loop import Loop, Timer
-from .output import TAIL_BYTES, Output
+from .streams import READ_BYTES, Stream
 
-READ_BYTES = 64 << 10
 READS_PER_TURN = 8
-WINDOW_BYTES = 512 << 10
-"""Sent and not yet acknowledged, at most: what the host must be able to hold."""
-BEHIND_BYTES = TAIL_BYTES - READ_BYTES
-"""So far may a reader be behind before the pipe waits for it."""
 STALL_S = 10.0
 DRAIN_S = 0.5
 QUIET_S = 0.15
 TERM_S = 2.0
 
 Send = Callable[..., None]
-
-
-class Stream:
-    """One pipe of a command, what was kept of it, and how far its follower is."""
-
-    __slots__ = ("fd", "flag", "output", "sent", "acked", "lost", "end", "open", "paused", "losing", "timer")
-
-    def __init__(self, fd: int, flag: int) -> None:
-        self.fd = fd
-        self.flag = flag
-        self.output = Output()
-        self.sent = self.acked = self.lost = 0
-        self.end: int | None = None
-        self.open = True
-        self.paused = False
-        self.losing = False
-        self.timer: Timer | None = None
-
-    @property
-    def behind(self) -> bool:
-        return self.end is None and not self.losing and self.output.total - self.acked >= BEHIND_BYTES
-
-    def follow_from(self, offset: int) -> None:
-        self.sent = self.acked = min(offset, self.output.total)
-        self.lost = 0
-
-    def next_piece(self) -> tuple[int, bytes] | None:
-        """What the follower gets next; None when it has all there is, or has enough unacknowledged."""
-        end = self.output.total if self.end is None else self.end
-        while self.sent < end and self.sent - self.acked < WINDOW_BYTES:
-            start, data = self.output.read(self.sent, min(frames.CHUNK_BYTES, end - self.sent))
-            start = min(start, end)
-            data = data[: end - start]
-            self.lost += start - self.sent
-            self.sent = start + len(data)
-            if data:
-                return start, data
-        return None
-
-    @property
-    def told(self) -> bool:
-        return self.end is not None and self.sent >= self.end
 
 
 class Command:

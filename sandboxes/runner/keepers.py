@@ -138,7 +138,8 @@ class Keepers:
 
     def make_ready(self) -> None:
         if self._spare is None:
-            self._spare = self._new()
+            with suppress(OSError):  # then the next command tries again, and is told
+                self._spare = self._new()
 
     def _new(self) -> Keeper:
         if self._nursery is not None:

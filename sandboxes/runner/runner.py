@@ -11,7 +11,8 @@ from typing import Any
 from . import frames, keepers, rights
 from .channel import Channel
 from .commands import Command
-from .files import Pool, Read, Transfer, Write
+from .copying import Read, Write
+from .files import Pool, Transfer
 from .jobs import Jobs
 from .keepers import Keepers, Order
 from .loop import Loop
@@ -95,11 +96,15 @@ class Runner:
     # --- hearing ---------------------------------------------------------------------------------------------------
 
     def _heard(self, frame: frames.Frame) -> None:
-        if frame.kind == frames.REQUEST:
-            try:
-                self._request(frame)
-            except (frames.BrokenFrame, KeyError, TypeError, ValueError) as error:
+        try:
+            self._take(frame)
+        except (frames.BrokenFrame, KeyError, TypeError, ValueError) as error:
+            if frame.kind == frames.REQUEST:
                 self._answer(frame.ref, _error("bad_request", f"The runner does not understand this: {error!r}"))
+
+    def _take(self, frame: frames.Frame) -> None:
+        if frame.kind == frames.REQUEST:
+            self._request(frame)
         elif frame.kind == frames.DATA:
             if (write := self._writes.get(frame.ref)) is not None:
                 write.content(frame.payload, last=bool(frame.flags & frames.END))

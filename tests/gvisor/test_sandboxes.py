@@ -30,6 +30,12 @@ def test_create_run_remove(bench):
     assert bench.left_over() == []
 
 
+def test_an_id_that_is_taken_is_refused_and_its_sandbox_unharmed(bench, fresh_box):
+    with pytest.raises(CreateFailed, match="exists already"):
+        bench.do(bench.engine.create(bench.spec(sandbox_id=fresh_box.sandbox_id)))
+    assert bench.bash(fresh_box, "echo unharmed").text == "unharmed\n"
+
+
 def test_labels_and_names_carry_the_instance(bench, fresh_box):
     container = bench.docker().containers.get(fresh_box.container_id)
     assert container.name == f"sandgate-{bench.config.instance}-{fresh_box.sandbox_id}"
