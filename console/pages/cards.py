@@ -8,7 +8,7 @@ import codecs
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,9 @@ from approvals import draw, payloads
 from approvals.draw import Survey
 from approvals.models import Action
 
-from . import diff
+from . import bash, diff
 from . import draw as markup
+from .marks import Mark
 
 DRAWN_BYTES = 2 << 20  # beyond this a page is too heavy to read in
 UNDRAWABLE = "Drawing this text failed, so nobody can see what would run. It can only be denied."
@@ -111,7 +112,8 @@ def _command(rest: dict[str, Any]) -> Iterator[Sheet]:
     if "argv" in rest:
         yield sheet("Command", "End of command", ["these words, without a shell", where], _json(rest.pop("argv")))
     else:
-        yield sheet("Command", "End of command", [f"bash {where}"], text_of(rest.pop("command")))
+        command = text_of(rest.pop("command"))
+        yield sheet("Command", "End of command", [f"bash {where}"], command, bash.marks(command))
     if env := rest.pop("env", None):
         yield sheet("Environment", "End of environment", ["JSON"], _json(env))
     if stdin := rest.pop("stdin", None):
@@ -184,9 +186,9 @@ def text_of(value: str | Mapping[str, Any]) -> str:
     return content.decode()
 
 
-def sheet(name: str, end: str, about: list[str], text: str) -> Sheet:
+def sheet(name: str, end: str, about: list[str], text: str, marks: Sequence[Mark] = ()) -> Sheet:
     text = text_of(text)
-    return Sheet(name, end, about, html=markup.sheet(text), survey=draw.survey(text))
+    return Sheet(name, end, about, html=markup.sheet(text, marks), survey=draw.survey(text))
 
 
 def _json(value: Any) -> str:

@@ -13,7 +13,8 @@ from console.pages import draw, icons
 register = template.Library()
 register.filter("drawn", draw.inline)
 register.filter("drawn_block", draw.block)
-register.filter("drawn_sheet", draw.sheet)
+register.filter("drawn_address", draw.address)
+register.filter("drawn_output", draw.output)
 
 
 @register.simple_tag

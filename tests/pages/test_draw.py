@@ -29,7 +29,7 @@ class Read(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
-        assert tag == "span", f"an agent's text became <{tag}>"
+        assert tag in ("span", "b"), f"an agent's text became <{tag}>"
         assert {name for name, _ in attrs} <= {"class", "title"}
         self.open.append(dict(attrs).get("class", ""))
         if self.open[-1].startswith("ln"):
