@@ -24,7 +24,8 @@ def form_of(page: str) -> dict[str, str]:
 def test_a_waiting_action_is_on_the_page_with_its_whole_text(cast, browser) -> None:
     action = pending(cast.caller(cast.scout), "cat <<'E'\na\n<script>alert(1)</script>\nE\n")
     page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
-    assert '<span class="ln">&lt;script&gt;alert(1)&lt;/script&gt;\n</span>' in page
+    assert '<span class="s">&lt;script&gt;alert(1)&lt;/script&gt;</span>\n</span>' in page
+    assert '<b class="prog">cat</b>' in page
     assert "<script>alert" not in page
     assert page.index("End of command") < page.index('<form class="decide"')
     assert action.digest in page
