@@ -53,7 +53,7 @@ def listed(request: Any) -> HttpResponseBase:
     return render(
         request,
         "agents/list.html",
-        {"agents": _listed(here.workspace.pk), "error": error},
+        {"agents": _listed(here.workspace.pk), "error": error, "sent": request.POST},
         status=400 if error else 200,
     )
 

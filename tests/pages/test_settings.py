@@ -45,9 +45,12 @@ def test_an_agent_is_made_with_its_sandbox_off_and_everything_asking(cast, brows
 
 @pytest.mark.parametrize("name", ["scout", "", "x" * 61])
 def test_a_bad_agent_name_is_said_beside_the_field(cast, browser, name) -> None:
-    answer = browser(cast.alice).post(url(cast, "agents"), {"name": name})
+    answer = browser(cast.alice).post(url(cast, "agents"), {"name": name, "own": "on"})
     assert answer.status_code == 400
-    assert 'id="name-e"' in answer.content.decode()
+    page = answer.content.decode()
+    assert 'id="name-e"' in page
+    assert f'value="{name}"' in page, "what was typed stays"
+    assert 'name="own" checked' in page
 
 
 def test_agent_tools_are_saved_and_audited(cast, browser) -> None:
@@ -195,6 +198,15 @@ def test_names_of_people_and_agents_are_drawn(cast, browser) -> None:
         assert "\u202e" not in page
         assert "out<b>" not in page
         assert "⟨U+202E⟩" in page
+
+
+def test_an_address_wraps_behind_its_at_and_dots_only(cast, browser) -> None:
+    for parts in (("members",), ("members", cast.bob.pk)):
+        page = browser(cast.alice).get(url(cast, *parts)).content.decode()
+        assert "bob@<wbr>example.<wbr>test</span>" in page
+    type(cast.bob.user).objects.filter(pk=cast.bob.user_id).update(email="b\u202e.<i>@example.test")
+    page = browser(cast.alice).get(url(cast, "members")).content.decode()
+    assert 'b<span class="esc">⟨U+202E⟩</span>.<wbr>&lt;i&gt;@<wbr>example' in page
 
 
 def test_the_first_keys_are_warned_of_while_they_lie_there(cast, browser, settings, tmp_path) -> None:
