@@ -17,10 +17,6 @@ class NoReviewer(Conflict):
     code = "no_reviewer"
 
 
-class IdempotencyMismatch(Conflict):
-    code = "idempotency_mismatch"
-
-
 class NotEnabled(SandgateError):
     code = "sandbox_not_enabled"
 

@@ -11,17 +11,19 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from console.workspaces import audit, permissions
+from console.workspaces.errors import IdempotencyMismatch
 from console.workspaces.keys import Caller
-from console.workspaces.models import Agent, Member
+from console.workspaces.models import Agent, Key, Member
+from console.workspaces.once import KEPT_FOR
 
 from . import policy, states
 from .digest import digest
-from .errors import IdempotencyMismatch, NoReviewer, NotEnabled, PassSpent, TooMany
+from .errors import NoReviewer, NotEnabled, PassSpent, TooMany
 from .models import Action, Execution
 
 PENDING_FOR = timedelta(hours=24)
@@ -46,7 +48,7 @@ class Proposal:
     conversation: str = ""
     parent_action: str = ""
     reason: str = ""
-    idempotency_key: str | None = None
+    idempotency_key: str | None = None  # as the door scopes it: never the same for another address
 
     def digest(self) -> str:
         return digest(
@@ -98,8 +100,11 @@ class Pass:
 def submit(proposal: Proposal) -> Wait | Pass:
     """One transaction: judged, recorded and, when nothing asks, started."""
     caller, key = proposal.caller, proposal.digest()
-    if known := _same_call(proposal):
-        return Wait(known.pk)
+    if proposal.idempotency_key:
+        Key.objects.select_for_update().get(pk=caller.key_id)  # two at once: the second finds the first
+        if known := earlier(proposal):
+            return Wait(known.pk)
+        _of(proposal).update(idempotency_key=None)  # what had it is too old to be found
     agent = Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
     if agent is not None and not agent.sandbox_enabled:
         raise NotEnabled(agent.name)
@@ -123,15 +128,19 @@ def _mode(agent: Agent | None, kind: policy.Kind) -> str:
     return agent.write_mode if kind == "write" else agent.command_mode
 
 
-def _same_call(proposal: Proposal) -> Action | None:
-    """The action of an earlier request with this Idempotency-Key; another body under it is refused."""
-    if not proposal.idempotency_key:
+def _of(proposal: Proposal) -> QuerySet[Action]:
+    return Action.objects.filter(key_id=proposal.caller.key_id, idempotency_key=proposal.idempotency_key)
+
+
+def earlier(proposal: Proposal) -> Action | None:
+    """The action of an earlier call with this Idempotency-Key; another body under it is refused. `bases` and `profile`
+    do not matter: they are no part of what was sent."""
+    known = _of(proposal).filter(created_at__gt=timezone.now() - KEPT_FOR).first()
+    if known is None:
         return None
-    known = Action.objects.filter(key_id=proposal.caller.key_id, idempotency_key=proposal.idempotency_key).first()
-    if known and not _is_call_of(known, replace(proposal, profile=known.profile)):
+    if known.reason != proposal.reason or not _is_call_of(known, replace(proposal, profile=known.profile)):
         raise IdempotencyMismatch(
-            f"Idempotency-Key {proposal.idempotency_key!r} came with another body before, for {known.pk}. "
-            "Send a new key with a new body."
+            f"This Idempotency-Key came with another body before, for {known.pk}. Send a new one with a new body."
         )
     return known
 

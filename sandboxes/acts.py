@@ -10,7 +10,7 @@ import asyncio
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from approvals import decisions, gate, payloads
@@ -82,20 +82,27 @@ async def propose(
     idempotency_key: str | None = None,
 ) -> Proposed:
     """Recorded, and running or waiting for a person. Raises what the tool's `validate` and the gate raise."""
+    find = lifecycle.find_usable if idempotency_key else lifecycle.find_live
+    sandbox = await db.read(find, caller, sandbox_id)
     proposal = await _proposal(
-        caller, sandbox_id, tool, arguments,
+        caller, sandbox, tool, arguments,
         reason=reason, conversation=conversation, parent_action=parent_action, idempotency_key=idempotency_key,
     )  # fmt: skip
+    if idempotency_key and (known := await db.read(gate.earlier, proposal)):
+        return Proposed(known.pk)  # whatever has become of the sandbox since
+    lifecycle.check_live(sandbox)
+    if caller.is_agent and proposal.kind == "write":
+        proposal = replace(proposal, bases=await _bases(sandbox.pk, proposal.arguments))
     hub = host.hub()
     answer = await hub.ask(hub.dispatcher.submit(proposal))
     return Proposed(answer.action_id, isinstance(answer, gate.Wait) and answer.joined)
 
 
 async def _proposal(
-    caller: Caller, sandbox_id: str, tool: str, arguments: Mapping[str, Any], **more: Any
+    caller: Caller, sandbox: Sandbox, tool: str, arguments: Mapping[str, Any], *, conversation: str = "", **more: Any
 ) -> gate.Proposal:
+    """Validated and packed. The files that it would replace are not looked at yet."""
     module = named(tool)
-    sandbox = await db.read(lifecycle.find_live, caller, sandbox_id)
     agent = await db.read(Agent.objects.get, pk=caller.agent_id) if caller.agent_id else None
     checked = await asyncio.to_thread(module.validate, arguments, agent)
     return gate.Proposal(
@@ -111,9 +118,9 @@ async def _proposal(
             "user": "agent",
             "settings_version": agent.settings_version if agent else 0,
         },
-        bases=await _bases(sandbox.pk, checked) if agent and module.KIND == "write" else {},
         flags=await asyncio.to_thread(_flags, checked),
-        **{**more, "conversation": more["conversation"] or sandbox.conversation},
+        conversation=conversation or sandbox.conversation,
+        **more,
     )
 
 
@@ -152,7 +159,8 @@ def _flags_of(content: bytes) -> set[str]:
 
 async def read_file(caller: Caller, sandbox_id: str, path: str) -> tuple[bytes, FileInfo]:
     """Through the gate, as tool `read`: recorded, and let through. Raises FileError."""
-    proposal = await _proposal(caller, sandbox_id, "read", {"path": path}, conversation="")
+    sandbox = await db.read(lifecycle.find_live, caller, sandbox_id)
+    proposal = await _proposal(caller, sandbox, "read", {"path": path})
     hub = host.hub()
     _, content, found = await hub.ask(hub.dispatcher.read(proposal))
     return content, FileInfo(found["path"], found["size"], found["sha256"])

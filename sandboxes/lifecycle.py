@@ -149,14 +149,22 @@ def find(caller: Caller, sandbox_id: str) -> Sandbox:
     return sandbox
 
 
-def find_live(caller: Caller, sandbox_id: str) -> Sandbox:
+def find_usable(caller: Caller, sandbox_id: str) -> Sandbox:
+    """One that the caller may run things in, ended or not."""
     check_enabled(caller)
-    sandbox = find(caller, sandbox_id)
+    return find(caller, sandbox_id)
+
+
+def find_live(caller: Caller, sandbox_id: str) -> Sandbox:
+    check_live(sandbox := find_usable(caller, sandbox_id))
+    return sandbox
+
+
+def check_live(sandbox: Sandbox) -> None:
     if not sandbox.is_live:
         raise BoxGone(
             f"Sandbox {sandbox.pk} ended ({sandbox.ended_reason}). Create a new one.", reason=sandbox.ended_reason or ""
         )
-    return sandbox
 
 
 def touch(sandbox_id: str) -> None:

@@ -6,6 +6,7 @@ Owns the bytes of a body until they are JSON. Must never parse more than a mebib
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from typing import Any
 
 from django.http import HttpRequest
@@ -33,7 +34,12 @@ async def read(request: Any) -> None:
     else:  # a chunked body does not tell its length
         request.json = await asyncio.get_running_loop().run_in_executor(_two_at_a_time, _parse, request)
     # ninja looks whether there are bytes, and takes the JSON from `Parsed`: the bytes themselves are not kept twice.
-    request._body = b"{}"
+    request._body, request._stream = b"{}", BytesIO()
+
+
+def forget(request: Any) -> None:
+    """For a view that waits long after it has what it needs of a large body."""
+    request.json = None
 
 
 def _parse(request: HttpRequest) -> Any:

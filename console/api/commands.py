@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from ninja import Header, Query, Router
+from ninja import Query, Router
 
 from approvals.models import Action
 from console.workspaces import bus, db, permissions
@@ -20,16 +20,13 @@ from .waits import WAIT_MOST_S, waiting
 router = Router(tags=["Commands"])
 PAGE_BYTES = 5 << 20
 CommandStatus = Literal["running", "exited", "timed_out", "lost"]
-IdempotencyKey = Annotated[str, Header(alias="Idempotency-Key", max_length=255)]
 
 
 @door(
     router, "POST", "/sandboxes/{sandbox_id}/commands", may=(permissions.SANDBOXES_RUN,), gate="approval",
     answers={200: schemas.Executed}, fails=gated.REFUSALS,
 )  # fmt: skip
-async def run_command(
-    request: HttpRequest, sandbox_id: str, body: schemas.NewCommand, idempotency_key: IdempotencyKey = ""
-) -> HttpResponseBase:
+async def run_command(request: HttpRequest, sandbox_id: str, body: schemas.NewCommand) -> HttpResponseBase:
     """Run a command and wait for its end.
 
     By an agent's key it may wait for a reviewer: after 100 s in all, 409 `pending_approval`, and the same call again
@@ -42,7 +39,7 @@ async def run_command(
     }
     if body.timeout is not None:
         arguments["timeout_s"] = body.timeout
-    ended = await gated.call(request, sandbox_id, "run", arguments, reason=body.reason, idempotency_key=idempotency_key)
+    ended = await gated.call(request, sandbox_id, "run", arguments, reason=body.reason)
     return await _executed(ended.action, joined=ended.joined)
 
 

@@ -15,7 +15,7 @@ from console.workspaces import permissions
 from console.workspaces.errors import PermissionDenied
 from console.workspaces.keys import Caller
 
-from . import body, schemas
+from . import body, once, schemas
 from .errors import Refused, status_of
 
 Keys = Literal["any", "workspace", "agent"]
@@ -42,6 +42,7 @@ class Door:
         if "\0" in request.path or "%00" in request.META["QUERY_STRING"]:
             raise Refused("malformed", "The address holds a NUL byte.")
         self._check(who)
+        once.scope_of(request)  # refuses a bad one before the body is read
         if self.has_body:
             await body.read(request)
         return who
@@ -70,42 +71,45 @@ def door(
     gate: Gate = "none",
     answers: Mapping[int, Any],
     fails: Iterable[str] = (),
+    shown_once: tuple[str, ...] = (),
 ) -> Callable[[View], View]:
     """`may`: any one of these permissions opens it; none: every key. `fails`: the codes it can refuse with, beyond
-    those that every call can."""
-    has_body = method in ("POST", "PUT")
-    refusals = _by_status({*fails, *_always(path, has_body=has_body, limited=bool(may) or keys != "any")})
-    extra = {
-        "x-permission": list(may),
-        "x-keys": keys,
-        "x-gate": gate,
-        "responses": {
-            status: {"description": " · ".join(f"`{code}`" for code in sorted(codes))}
-            for status, codes in refusals.items()
-        },
-    }
+    those that every call can. `shown_once`: fields of the answer that no repeated call is given."""
+    rules = Door(may, keys, has_body=method in ("POST", "PUT"))
+    refusals = _by_status({*fails, *_always(rules, method, path)})
 
     def declare(view: View) -> View:
         summary, _, description = (view.__doc__ or "").strip().partition("\n\n")
-        return router.api_operation(
+        acting = once.acting_once(view, shown_once) if method == "POST" and gate != "approval" else view
+        router.api_operation(
             [method],
             path,
-            auth=Door(may, keys, has_body),
+            auth=rules,
             response={**answers, **dict.fromkeys(refusals, schemas.Problem)},
             operation_id=view.__name__,
             summary=summary.rstrip("."),
             description=cleandoc(description),
-            openapi_extra=extra,
-        )(view)
+            openapi_extra=_extra(rules, method, gate, refusals),
+        )(acting)
+        return view
 
     return declare
 
 
-def _always(path: str, *, has_body: bool, limited: bool) -> set[str]:
+def _extra(rules: Door, method: str, gate: Gate, refusals: Mapping[int, set[str]]) -> dict[str, Any]:
+    described = {
+        status: {"description": " · ".join(f"`{code}`" for code in sorted(codes))} for status, codes in refusals.items()
+    }
+    found = {"x-permission": list(rules.may), "x-keys": rules.keys, "x-gate": gate, "responses": described}
+    return found | ({"parameters": [once.PARAMETER]} if method == "POST" else {})
+
+
+def _always(rules: Door, method: str, path: str) -> set[str]:
     found = {"malformed", "no_key", "bad_key", "validation", "internal"}
-    found |= {"permission_denied"} if limited else set()
+    found |= {"permission_denied"} if rules.may or rules.keys != "any" else set()
     found |= {"not_found"} if "{" in path else set()
-    return found | ({"too_large"} if has_body else set())
+    found |= {"too_large"} if rules.has_body else set()
+    return found | ({"idempotency_mismatch", "outcome_unknown"} if method == "POST" else set())
 
 
 def _by_status(codes: Iterable[str]) -> dict[int, set[str]]:

@@ -27,6 +27,7 @@ STATUS: dict[str, int] = {
     "not_found": 404,
     "file_not_found": 404,
     "method_not_allowed": 405,
+    "too_slow": 408,
     "conflict": 409,
     "pending_approval": 409,
     "already_decided": 409,

@@ -14,7 +14,7 @@ from sandboxes import acts
 from sandboxes.errors import FileError
 
 from . import answers, base64s, gated, schemas
-from .commands import IdempotencyKey
+from .body import forget
 from .door import caller, door
 from .errors import Refused
 
@@ -27,21 +27,22 @@ FILE_ERRORS = (
 
 @door(
     router, "POST", "/sandboxes/{sandbox_id}/files", may=(permissions.SANDBOXES_RUN,), gate="approval",
-    answers={200: schemas.Written}, fails=(*gated.REFUSALS, *FILE_ERRORS),
+    answers={200: schemas.Written}, fails=(*gated.REFUSALS, *FILE_ERRORS, "too_slow"),
 )  # fmt: skip
-async def write_file(
-    request: HttpRequest, sandbox_id: str, body: schemas.NewFile, idempotency_key: IdempotencyKey = ""
-) -> schemas.Written:
+async def write_file(request: HttpRequest, sandbox_id: str, body: schemas.NewFile) -> schemas.Written:
     """Write a file, whole. Directories above it are made.
 
     By an agent's key it may wait for a reviewer, as a command does.
     """
-    content = await asyncio.to_thread(_decode, body.content, body.encoding)
+    arguments = {
+        "path": body.path,
+        "content": await asyncio.to_thread(_decode, body.content, body.encoding),
+        "mode": body.mode,
+    }
+    body.content = ""  # ninja holds `body` until the answer, which may be long after
+    forget(request)
     body_parsed(request.scope)  # type: ignore[attr-defined]
-    arguments = {"path": body.path, "content": content, "mode": body.mode}
-    reason = body.reason
-    del body, content  # while it waits for a reviewer, neither form of the file stays in memory
-    ended = await gated.call(request, sandbox_id, "write", arguments, reason=reason, idempotency_key=idempotency_key)
+    ended = await gated.call(request, sandbox_id, "write", arguments, reason=body.reason)
     return schemas.Written(**(ended.action.result or {}), action_id=ended.action.pk, joined=ended.joined)
 
 

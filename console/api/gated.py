@@ -3,7 +3,6 @@
 The same for a command and a file. It only proposes and waits: when the client leaves, the wait ends and nothing else.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -14,6 +13,7 @@ from django.http import HttpRequest
 from approvals.models import Action
 from sandboxes import acts
 
+from . import once
 from .door import caller
 from .errors import Refused
 
@@ -23,9 +23,8 @@ GATED_CALL_S = 100
 RECORDED_CALL_S = 3600 + 300
 
 REFUSALS = (
-    "pending_approval", "denied", "expired", "cancelled", "superseded", "stale_edit",
-    "outcome_unknown", "failed", "sandbox_gone", "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer",
-    "idempotency_mismatch", "too_many", "too_many_commands", "no_runtime",
+    "pending_approval", "denied", "expired", "cancelled", "superseded", "stale_edit", "failed", "sandbox_gone",
+    "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer", "too_many", "too_many_commands", "no_runtime",
     "channel_lost", "sandbox_unresponsive",
 )  # fmt: skip
 
@@ -38,13 +37,12 @@ class Ended:
     joined: bool
 
 
-async def call(
-    request: HttpRequest, sandbox_id: str, tool: str, arguments: Mapping[str, Any], *, reason: str, idempotency_key: str
-) -> Ended:
+async def call(request: HttpRequest, sandbox_id: str, tool: str, arguments: dict[str, Any], *, reason: str) -> Ended:
+    """Takes `arguments` over, and empties them: while it waits for a reviewer, no content stays in memory."""
     who, began = caller(request), monotonic()
-    proposed = await acts.propose(
-        who, sandbox_id, tool, arguments, reason=reason, idempotency_key=idempotency_key or None
-    )
+    scope = once.scope_of(request) or None
+    proposed = await acts.propose(who, sandbox_id, tool, arguments, reason=reason, idempotency_key=scope)
+    arguments.clear()
     budget_s: float = getattr(settings, "GATED_CALL_S", GATED_CALL_S) if who.is_agent else RECORDED_CALL_S
     action = await acts.settled(who, proposed.action_id, wait_s=max(0.0, budget_s - (monotonic() - began)))
     given(request, action)
@@ -88,4 +86,3 @@ def _still_waits(action: Action) -> str:
     what = waiting.get(action.status, "still runs")
     follow = f"/v1/actions/{action.pk}?wait=55"
     return f"{action.pk} {what}. Make the same call again to go on waiting, or follow it at {follow}."
-

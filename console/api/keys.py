@@ -31,7 +31,7 @@ def _list(who: Caller, limit: int, cursor: str | None) -> tuple[list[Key], str |
     return listing.page(rows, limit, cursor)
 
 
-@manages("POST", "/keys", answers={201: schemas.KeyMade}, fails=("not_found",))
+@manages("POST", "/keys", answers={201: schemas.KeyMade}, fails=("not_found",), shown_once=("secret",))
 async def make_key(request: HttpRequest, body: schemas.NewKey) -> Status[schemas.KeyMade]:
     """Make a key for an agent, or for the calling member. The secret is in this answer and nowhere else."""
     return Status(201, await db.write(_make, caller(request), body))

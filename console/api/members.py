@@ -30,7 +30,7 @@ def _list(who: Caller, limit: int, cursor: str | None) -> tuple[list[Member], st
     return listing.page(rows.select_related("user").prefetch_related("permissions"), limit, cursor)
 
 
-@manages("POST", "/members", answers={201: schemas.MemberMade}, fails=("conflict",))
+@manages("POST", "/members", answers={201: schemas.MemberMade}, fails=("conflict",), shown_once=("first_password",))
 async def add_member(request: HttpRequest, body: schemas.NewMember) -> Status[schemas.MemberMade]:
     """Add a member, by e-mail address. They start without any permission; a new user gets a first password."""
     return Status(201, await db.write(_add, caller(request), body))

@@ -36,3 +36,13 @@ class Invalid(SandgateError):
 
 class Conflict(SandgateError):
     code = "conflict"
+
+
+class IdempotencyMismatch(Conflict):
+    code = "idempotency_mismatch"
+
+
+class OutcomeUnknown(Conflict):
+    """It began, and its end was lost: it may have been done."""
+
+    code = "outcome_unknown"

@@ -269,3 +269,20 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.seq} {self.subject} {self.status}"
+
+
+class KeptAnswer(models.Model):
+    """What a POST with an Idempotency-Key was answered. Without `status` it began, and its end is not known."""
+
+    key = models.ForeignKey(Key, models.CASCADE, related_name="+")
+    scope = models.CharField(max_length=64)  # hash of method, path and Idempotency-Key
+    body = models.CharField(max_length=64)  # hash of what was asked
+    status = models.PositiveSmallIntegerField(null=True)
+    answer = models.JSONField(null=True)  # without what is shown once
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["key", "scope"], name="kept_answer_once")]
+
+    def __str__(self) -> str:
+        return f"{self.status} to {self.key_id}"

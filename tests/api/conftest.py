@@ -3,10 +3,11 @@ what a sandbox really does is shown in tests/gvisor."""
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -117,7 +118,14 @@ def limited_key(agent_or_member: Agent | Member, permission: str, cast: Cast) ->
     return cast.workspace_key(agent_or_member, permission)
 
 
-async def leaving(path: str, body: dict[str, Any], *, key: str, leave: asyncio.Event) -> list[dict[str, Any]]:
+async def leaving(
+    path: str,
+    body: dict[str, Any],
+    *,
+    key: str,
+    leave: asyncio.Event,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
     """What a client is sent that leaves when `leave` is set: the server then says `http.disconnect`."""
     from console.asgi import application
 
@@ -133,10 +141,11 @@ async def leaving(path: str, body: dict[str, Any], *, key: str, leave: asyncio.E
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    headers = [(b"host", b"localhost"), (b"x-api-key", key.encode()), (b"content-length", b"%d" % len(content))]
+    own = {"host": "localhost", "x-api-key": key, "content-length": str(len(content)), **headers}
     scope = {
         "type": "http", "method": "POST", "path": f"/v1{path}", "raw_path": f"/v1{path}".encode(), "query_string": b"",
-        "headers": headers, "http_version": "1.1", "scheme": "http",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in own.items()],
+        "http_version": "1.1", "scheme": "http",
     }  # fmt: skip
     await application(scope, receive, send)
     return sent

@@ -10,7 +10,7 @@ from console.workspaces import agents, db, members, permissions
 from console.workspaces.models import Agent
 from sandboxes.models import Sandbox
 
-from .conftest import caller_of, leaving, the_action, until
+from .conftest import caller_of, leaving, make_sandbox, the_action, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hub")]
 
@@ -169,6 +169,31 @@ async def test_a_new_idempotency_key_proposes_anew_and_the_same_one_does_not(ask
     other_body = await run(ask, place, "echo other", headers={"Idempotency-Key": "a"})
     assert first.json()["action_id"] == same.json()["action_id"] != new.json()["action_id"]
     assert (other_body.status_code, other_body.json()["code"]) == (409, "idempotency_mismatch")
+
+
+async def test_an_idempotency_key_is_for_one_address(ask, place):
+    """The same word for another sandbox is another call, and none that is refused."""
+    other = await db.write(make_sandbox, place.scout)
+    first = await run(ask, place, headers={"Idempotency-Key": "a"})
+    body = {"command": "echo other"}
+    second = await ask.post(f"/sandboxes/{other.pk}/commands", body, key=place.scouts, headers={"Idempotency-Key": "a"})
+    assert second.json()["code"] == "pending_approval"
+    assert second.json()["action_id"] != first.json()["action_id"]
+
+
+async def test_the_same_call_is_answered_after_its_sandbox_has_ended(ask, place):
+    first = await run(ask, place, headers={"Idempotency-Key": "a"})
+    await db.write(deny(place, "No."), await the_action(pk=first.json()["action_id"]))
+    await db.write(lambda: Sandbox.objects.filter(pk=place.sandbox.pk).update(status="ended", ended_reason="idle"))
+    again = await run(ask, place, headers={"Idempotency-Key": "a"})
+    assert (again.status_code, again.json()["reason"]) == (403, "No.")
+    assert (await run(ask, place, headers={"Idempotency-Key": "b"})).json()["code"] == "sandbox_gone"
+
+
+async def test_the_same_call_at_once_is_one_action(ask, place):
+    answers = await asyncio.gather(*[run(ask, place, headers={"Idempotency-Key": "a"}) for _ in range(5)])
+    assert len({answer.json()["action_id"] for answer in answers}) == 1
+    assert await db.read(Action.objects.count) == 1
 
 
 async def test_what_stops_a_proposal_says_so_at_once(ask, place):

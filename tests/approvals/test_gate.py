@@ -5,9 +5,10 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from approvals import decisions, gate
-from approvals.errors import IdempotencyMismatch, NoReviewer, PassSpent, TooMany
+from approvals.errors import NoReviewer, PassSpent, TooMany
 from approvals.models import Action, Execution
-from console.workspaces import agents, audit, keys, members, permissions
+from console.workspaces import agents, audit, keys, members, once, permissions
+from console.workspaces.errors import IdempotencyMismatch
 from tests.approvals.proposals import pending, run
 
 
@@ -164,6 +165,24 @@ def test_an_idempotency_key_names_one_action(cast):
     assert gate.submit(run(caller, idempotency_key="b")).action_id != first.action_id
     with pytest.raises(IdempotencyMismatch):
         gate.submit(run(caller, "echo other", idempotency_key="a"))
+
+
+def test_other_words_for_a_reviewer_are_another_body(cast):
+    caller = cast.caller(cast.scout)
+    gate.submit(run(caller, idempotency_key="a", reason="to see"))
+    with pytest.raises(IdempotencyMismatch):
+        gate.submit(run(caller, idempotency_key="a", reason="to look"))
+
+
+def test_an_idempotency_key_older_than_a_day_may_be_used_anew(cast):
+    caller = cast.caller(cast.alice, permissions.SANDBOXES_RUN)
+    first = gate.submit(run(caller, idempotency_key="a"))
+    Action.objects.update(created_at=timezone.now() - once.KEPT_FOR + timedelta(minutes=1))
+    assert gate.submit(run(caller, idempotency_key="a")) == gate.Wait(first.action_id)
+    Action.objects.update(created_at=timezone.now() - once.KEPT_FOR)
+    anew = gate.submit(run(caller, "echo other", idempotency_key="a"))
+    assert isinstance(anew, gate.Pass)
+    assert gate.submit(run(caller, "echo other", idempotency_key="a")) == gate.Wait(anew.action_id)
 
 
 def test_an_idempotency_key_never_runs_a_let_through_call_twice(cast):

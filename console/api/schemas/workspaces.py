@@ -111,7 +111,7 @@ class Key(Answer):
 
 
 class KeyMade(Key):
-    secret: str = Field(description="Shown this once.")
+    secret: str | None = Field(description="Shown this once; null when the same call is answered again.")
 
 
 class KeyList(Answer):
@@ -138,7 +138,9 @@ class Member(Answer):
 
 
 class MemberMade(Member):
-    first_password: str | None = Field(description="Shown this once; None for a user who was there before.")
+    first_password: str | None = Field(
+        description="Shown this once; null for a user who was there before, and when the same call is answered again."
+    )
 
 
 class Members(Answer):
