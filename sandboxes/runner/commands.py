@@ -15,6 +15,7 @@ from typing import Any
 from . import frames
 from .keepers import Keeper, Keepers, Order
 from .loop import Loop, Timer
+from .orphans import kill_orphans
 from .streams import READ_BYTES, Stream
 
 READS_PER_TURN = 8
@@ -22,6 +23,7 @@ STALL_S = 10.0
 DRAIN_S = 0.5
 QUIET_S = 0.15
 TERM_S = 2.0
+ORPHANS_S = 0.02
 
 Send = Callable[..., None]
 
@@ -49,13 +51,7 @@ class Command:
         self._when_empty: list[Callable[[int], None]] = []
 
     def start(self, keepers: Keepers, order: Order, timeout_s: float) -> None:
-        packed = order.pack()
-        keeper = self._keeper = keepers.take()
-        try:
-            keeper.give(packed)
-        except OSError:
-            keeper.abandon()
-            raise
+        keeper = self._keeper = keepers.start(order.pack())
         self._cwd = order.cwd
         self.streams = (Stream(keeper.stdout_fd, frames.STDOUT), Stream(keeper.stderr_fd, frames.STDERR))
         for stream in self.streams:
@@ -224,6 +220,9 @@ class Command:
     def _keeper_gone(self) -> None:
         """Normally after 'Z'. Before it, something killed the keeper: the command's end was lost."""
         if self.tree_empty:
+            return
+        if kill_orphans():
+            self._loop.later(ORPHANS_S, self._keeper_gone)
             return
         if self._exit_code is None:
             self._exit_code = 128 + signal.SIGKILL

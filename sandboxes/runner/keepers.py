@@ -132,8 +132,21 @@ class Keepers:
         self._spare: Keeper | None = None
         self._nursery: socket.socket | None = None
 
-    def take(self) -> Keeper:
-        keeper, self._spare = self._spare or self._new(), None
+    def start(self, order: bytes) -> Keeper:
+        """A keeper that has taken `order`. A spare that something killed meanwhile has not run it, another one can."""
+        if self._spare is not None:
+            keeper, self._spare = self._spare, None
+            try:
+                keeper.give(order)
+                return keeper
+            except OSError:
+                keeper.abandon()
+        keeper = self._new()
+        try:
+            keeper.give(order)
+        except OSError:
+            keeper.abandon()
+            raise
         return keeper
 
     def make_ready(self) -> None:
