@@ -119,8 +119,7 @@ class Engine:
         return self._add(Box(link, spec.sandbox_id, container_id))
 
     async def _undo(self, sandbox_id: str) -> None:
-        """Shielded: a second cancel must not stop the clearing up either."""
-        await asyncio.shield(asyncio.ensure_future(self._discard(sandbox_id)))
+        await _to_its_end(self._discard(sandbox_id))
 
     def _add(self, box: Box) -> Box:
         self._boxes[box.container_id] = box
@@ -162,7 +161,7 @@ class Engine:
             await box.close()
         sandbox_id = box.sandbox_id if box else (await look(self.daemon, container_id)).label(LABEL_SANDBOX)
         if sandbox_id:
-            await self._discard(sandbox_id, container_id)
+            await _to_its_end(self._discard(sandbox_id, container_id))
 
     async def _discard(self, sandbox_id: str, container_id: str = "") -> None:
         # One at a time: who deletes it and who takes it for a stray would stumble over each other's half-done work.
@@ -196,7 +195,7 @@ class Engine:
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """What a thread makes cannot be called back: when cancelled, wait for it, so that the undoing sees it."""
+    """What a thread makes cannot be called back, and half removed is a leak: when cancelled, wait for it first."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

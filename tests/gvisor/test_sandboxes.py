@@ -130,6 +130,20 @@ def test_cancelled_at_any_moment_leaves_nothing(bench):
     assert bench.left_over() == []
 
 
+def test_removal_that_is_cancelled_is_still_whole(bench):
+    async def scene(box, after_s):
+        task = asyncio.ensure_future(bench.engine.remove(box.container_id))
+        await asyncio.sleep(after_s)
+        task.cancel()
+        await asyncio.wait([task])
+
+    for after_s in (0, 0.02, 0.1, 0.2):
+        bench.do(scene(bench.create(), after_s))
+    for found in bench.do(bench.engine.found()):  # the cancel came before it had begun
+        bench.do(bench.engine.remove(found.container_id))
+    assert bench.left_over() == []
+
+
 def test_runner_that_cannot_start_is_told_with_its_own_words(bench, monkeypatch):
     real = containers_module.options
 
