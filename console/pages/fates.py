@@ -5,7 +5,7 @@ ran when nobody knows.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from approvals.models import Action, Decision
@@ -121,13 +121,24 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
-def lost_race(action: Action, *, mine: Member, mine_at: Any, decision: Decision | None) -> str:
+def lost_race(action: Action, *, mine: Member, mine_at: datetime, decision: Decision | None) -> str:
     """`Ines approved this 3 seconds before you. It is running.`"""
     word = fate(action).word
     if decision is None:
         return f"This ended before your decision: it is {word}."
     gap = max(0, round((mine_at - decision.at).total_seconds()))
+    mine_too = decision.by_id == mine.pk
+    when = "already" if mine_too else f"{gap} {'second' if gap == 1 else 'seconds'} before you"
+    return f"{_who_did(decision, mine)} this {when}. It is {word}."
+
+
+def overtaken(action: Action, *, mine: Member, decision: Decision | None) -> str:
+    """For whoever still has the card open and writes: `Ines approved this before you.`"""
+    if action.status == "pending":
+        return ""
+    return f"{_who_did(decision, mine)} this before you." if decision else "This ended before you decided."
+
+
+def _who_did(decision: Decision, mine: Member) -> str:
     who = "You" if decision.by_id == mine.pk else str(decision.by)
-    verb = "approved" if decision.verdict == "approve" else "denied"
-    when = "already" if who == "You" else f"{gap} {'second' if gap == 1 else 'seconds'} before you"
-    return f"{who} {verb} this {when}. It is {word}."
+    return f"{who} {'approved' if decision.verdict == 'approve' else 'denied'}"

@@ -48,24 +48,25 @@ def decide(request: Any, action_id: str) -> HttpResponseBase:
     action, verdict = _action(request, action_id), request.POST.get("verdict", "")
     digest = request.POST.get("digest", "")
     refusal = "" if verdict != "approve" or _was_shown(request, action) else NOT_SHOWN
+    reason = _reason(request.POST)
     try:
         if not refusal:
-            reason = _reason(request.POST)
             decisions.decide(action, verdict, by=request.here.member, digest=digest, reason=reason, via="page")
     except AlreadyDecided:
         action.refresh_from_db()
         refusal = fates.lost_race(action, mine=request.here.member, mine_at=timezone.now(), decision=_decision(action))
     except SandgateError as error:
         refusal = error.detail
-    return _answer(request, action, refusal)
+    return _answer(request, action, refusal, unsent=reason if refusal and verdict == "deny" else "")
 
 
-def _answer(request: Any, action: Action, refusal: str) -> HttpResponseBase:
+def _answer(request: Any, action: Action, refusal: str, *, unsent: str) -> HttpResponseBase:
+    """What was written and did not get through is on the page that says so."""
     if request.htmx:
         shown = _card(request, _action(request, action.pk))
-        return render(request, "partials/_card.html", {"card": {**shown, "refusal": refusal}})
+        return render(request, "partials/_card.html", {"card": {**shown, "refusal": refusal, "unsent": unsent}})
     if refusal:
-        complain(request, refusal)
+        complain(request, f"{refusal} Your reason was not sent:\n{unsent}" if unsent else refusal)
     return redirect(reverse("card", args=[request.here.workspace.pk, action.pk]) + "#outcome")
 
 
@@ -141,6 +142,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "seen": "" if matter.undrawable else _mark(request, action),
         "reasons": REASONS,
         "fate": fates.fate(action),
+        "overtaken": fates.overtaken(action, mine=member, decision=decision),
         "headline": fates.headline(action, viewer=member, decision=decision),
         "sentence": fates.sentence(action),
         "decision": decision,

@@ -4,7 +4,7 @@
 
 (() => {
   const QUIET_MS = 500;
-  let quiet = 0, watching = [];
+  let quiet = 0, watching = [], written = { id: "", reason: "" };
 
   const card = () => document.querySelector("#card");
   const form = () => document.querySelector("#card form.decide");
@@ -20,7 +20,7 @@
     for (const watcher of watching) watcher.disconnect();
     watching = [];
     hush();
-    if (!form()) return;
+    if (!form()) return card() && keepWritten();
     fold();
     if (form().querySelector("[data-approve]")) watchReading();
   }
@@ -56,6 +56,26 @@
     show();
   }
 
+  // ---- a reason that somebody else's decision overtook ----
+  function reasonNow() {
+    const chip = form().querySelector("[name=quick]:checked")?.value, words = form().querySelector("textarea").value.trim();
+    return [chip, words].filter(Boolean).join(". ");
+  }
+
+  function keepWritten() {
+    const note = card().querySelector("[data-unsent]");
+    if (!note || !written.reason || written.id !== card().dataset.id) return;
+    note.querySelector("[data-unsent-reason]").textContent = written.reason;
+    note.hidden = false;
+    written = { id: "", reason: "" };
+  }
+
+  document.addEventListener("input", (event) => {
+    if (form()?.contains(event.target)) written = { id: card().dataset.id, reason: reasonNow() };
+  });
+  // The answer to this page's own decision says itself what became of its reason.
+  document.addEventListener("htmx:beforeSwap", () => { written = { id: "", reason: "" }; });
+
   // ---- deny, in two steps ----
   function fold() {
     form().dataset.step = "choose";
@@ -72,14 +92,12 @@
     form().querySelector("textarea").focus();
   }
 
-  const hasReason = () => form().querySelector("textarea").value.trim() || form().querySelector("[name=quick]:checked");
-
   function refusesNow(verdict) {
     if (document.body.dataset.link === "down" || "quiet" in card().dataset) return true;
     if (verdict === "approve") return card().dataset.seen !== "all" || form().dataset.step !== "choose";
     if (form().dataset.step === "choose") return unfold(), true;
-    form().querySelector("[data-reason-missing]").hidden = Boolean(hasReason());
-    return !hasReason();
+    form().querySelector("[data-reason-missing]").hidden = Boolean(reasonNow());
+    return !reasonNow();
   }
 
   // Before htmx sees it, and whether or not htmx is there.

@@ -8,11 +8,12 @@
   const open = new Map(); // id -> status, of everything asked that has not ended
   const shown = new Map();
   const loading = new Map(); // address -> AbortController: the newest answer wins
-  let seq = 0, tries = 0, timer = 0;
+  let seq = 0, tries = 0, timer = 0, retryAt = 0;
 
   const all = (selector) => [...document.querySelectorAll(selector)];
   const one = (selector) => document.querySelector(selector);
   const opened = () => one("#card")?.dataset.id || "";
+  const deciding = () => Boolean(one("#card form.htmx-request")); // its answer brings the card as it then is
 
   // ---- fragments ----
   async function load(target, address) {
@@ -40,7 +41,7 @@
   const rowOf = (id) => one(`.row[data-id="${CSS.escape(id)}"]`);
   const loadRow = (id) => load(() => rowOf(id), `${rowOf(id).dataset.row}&open=${opened()}`);
   const loadList = () => load(() => one("#list-body"), one("#list-body").dataset.list).then(count);
-  const loadCard = () => load(() => one("#card"), `${one("#card").dataset.card}?part=card`);
+  const loadCard = () => load(() => deciding() ? null : one("#card"), `${one("#card").dataset.card}?part=card`);
   const loadFate = () => load(() => one("#outcome"), one("#outcome").dataset.fate);
 
   // ---- what changed ----
@@ -78,12 +79,11 @@
   }
 
   function news(number) {
-    const link = one("[data-news]");
-    const words = `Show ${number} new`;
+    const link = one("[data-news]"), words = link.querySelector("span"), said = words.textContent;
+    words.textContent = number ? `Show ${number} new` : "";
     link.hidden = !number;
     one("[data-quiet-news]").hidden = Boolean(number);
-    if (number && link.querySelector("span").textContent !== words) say(`${number} new ${number === 1 ? "action waits" : "actions wait"}`);
-    link.querySelector("span").textContent = words;
+    if (number && words.textContent !== said) say(`${number} new ${number === 1 ? "action waits" : "actions wait"}`);
   }
 
   const say = (words) => { one("#said").textContent = words; };
@@ -129,8 +129,10 @@
     body.dataset.link = "down";
     const wait = Math.min(10, 2 ** tries++);
     for (const banner of all(".offline")) banner.hidden = false;
-    for (const place of all("[data-retry]")) place.textContent = wait;
-    timer = setTimeout(connect, wait * 1000 * (0.75 + Math.random() / 2));
+    const wait_ms = wait * 1000 * (0.75 + Math.random() / 2); // apart from the other pages, which lost it at once too
+    retryAt = Date.now() + wait_ms;
+    timer = setTimeout(connect, wait_ms);
+    tick();
   }
 
   // ---- times, by the server's clock ----
@@ -154,6 +156,7 @@
       time.textContent = `${span(seconds)} left`;
       time.parentElement.classList.toggle("soon", seconds < 900);
     }
+    for (const place of all("[data-retry]")) place.textContent = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
     if (one('#outcome[data-status="running"]') && !document.hidden) loadFate();
   }
 
@@ -165,6 +168,7 @@
       loadList();
     }
   });
+  document.addEventListener("htmx:afterRequest", () => { if (body.dataset.link === "up") reconcile(); }); // what came meanwhile
   setInterval(tick, 1000);
   tick();
   if (body.dataset.socket) connect();

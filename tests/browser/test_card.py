@@ -159,6 +159,8 @@ def test_losing_the_server_locks_the_buttons_and_loses_nothing(site: Site, windo
     line.cut()
     expect(page.locator(".offline")).to_be_visible()
     expect(page.locator("body[data-link=down]")).to_be_attached()
+    expect(page.locator("[data-news]")).to_be_hidden()
+    expect(page.locator("[data-news]")).to_have_text("")
     page.get_by_role("button", name="Approve").click(force=True)
     page.wait_for_timeout(300)
     assert agent.api.get(f"/actions/{action}").json()["status"] == "pending"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 import httpx
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import sign_in
 from tests.browser.site import AgentSide, Site
@@ -126,6 +126,57 @@ def test_who_decides_second_is_told_who_was_first(site: Site, window: Window, ag
     ines.get_by_label("Reason").fill("too late")
     ines.get_by_role("button", name="Deny").click()
     expect(ines.locator("body")).to_contain_text(re.compile(r"Bob approved this \d+ seconds? before you\."))
+    assert answer.result(timeout=20).json()["exit_code"] == 0
+
+
+def test_a_reason_overtaken_by_a_colleague_stays_on_the_page(site: Site, window: Window, agent: AgentSide) -> None:
+    bob, ines = window("bob"), window("ines")
+    answer = agent.run("echo overtaken")
+    action = waits(agent, answer)
+    for page in (bob, ines):
+        page.goto(site.page("queue", action))
+    bob.wait_for_timeout(QUIET_MS)
+    bob.get_by_role("button", name="Deny…").click()
+    bob.get_by_text("Too broad").click()
+    bob.get_by_label("Reason").fill("Name the file\nthat you want.")
+    approve(ines)
+    expect(bob.get_by_text("Ines approved this before you. Your reason was not sent:")).to_be_visible()
+    expect(bob.locator("[data-unsent-reason]")).to_have_text("Too broad. Name the file\nthat you want.")
+    expect(ines.locator("[data-unsent]")).to_be_hidden()
+    expect(bob.locator("#outcome .badge")).to_have_text("exit 0")
+    expect(bob.locator("[data-unsent]")).to_be_visible()  # what follows does not take it away
+    assert answer.result(timeout=20).json()["exit_code"] == 0
+
+
+def test_ones_own_denial_is_not_called_unsent(site: Site, window: Window, agent: AgentSide) -> None:
+    page = window("bob")
+    answer = agent.run("echo mine")
+    page.goto(site.page("queue", waits(agent, answer)))
+    page.wait_for_timeout(QUIET_MS)
+    deny(page, "Not this one.")
+    expect(page.locator("#outcome")).to_contain_text("Denied by you")
+    page.wait_for_timeout(1000)  # the socket's news of it has come too
+    expect(page.locator("[data-unsent]")).to_be_hidden()
+    assert answer.result(timeout=20).status_code == 403
+
+
+def test_a_decision_on_its_way_is_not_overtaken_by_the_page(site: Site, window: Window, agent: AgentSide) -> None:
+    bob, ines = window("bob"), window("ines")
+    answer = agent.run("echo slow-answer")
+    action = waits(agent, answer)
+    for page in (bob, ines):
+        page.goto(site.page("queue", action))
+    held: list[Route] = []
+    bob.route("**/decide", lambda route: held.append(route))
+    bob.wait_for_timeout(QUIET_MS)
+    deny(bob, "Held back.")
+    approve(ines)
+    expect(ines.locator("#outcome .badge")).to_have_text("exit 0")
+    expect(bob.locator(".row", has_text="slow-answer").locator(".state")).to_contain_text("exit 0")
+    expect(bob.locator("#card")).to_have_attribute("data-status", "pending")
+    held[0].continue_()
+    expect(bob.locator(".refusal")).to_contain_text(re.compile(r"Ines approved this \d+ seconds? before you\."))
+    expect(bob.locator(".refusal")).to_contain_text("Held back.")
     assert answer.result(timeout=20).json()["exit_code"] == 0
 
 

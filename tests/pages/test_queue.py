@@ -86,6 +86,34 @@ def test_a_lost_race_says_who_was_first(cast, browser) -> None:
     assert Action.objects.get().status == "approved"
 
 
+@pytest.mark.parametrize("htmx", [True, False])
+def test_a_reason_that_came_too_late_is_shown_and_not_lost(cast, browser, htmx) -> None:
+    action, client = pending(cast.caller(cast.scout)), browser(cast.bob)
+    form = form_of(client.get(queue_url(cast, action.pk)).content.decode())
+    decisions.decide(action, "approve", by=cast.alice, digest=action.digest)
+    sent = {**form, "verdict": "deny", "quick": "Too broad", "reason": "Name <the> file\u202e.\nNot the folder."}
+    headers = {"HX-Request": "true"} if htmx else {}
+    page = client.post(queue_url(cast, action.pk, "decide"), sent, follow=True, headers=headers).content.decode()
+    assert "Your reason was not sent:" in page
+    assert 'Too broad. Name &lt;the&gt; file<span class="esc">⟨U+202E⟩</span>.\nNot the folder.' in page
+
+
+def test_a_reason_that_is_refused_while_the_action_waits_stays_in_its_field(cast, browser) -> None:
+    action, client = pending(cast.caller(cast.scout)), browser(cast.bob)
+    data = {"digest": "0" * 64, "verdict": "deny", "reason": "Use <staging>."}
+    answer = client.post(queue_url(cast, action.pk, "decide"), data, headers={"HX-Request": "true"})
+    assert "Use &lt;staging&gt;.</textarea>" in answer.content.decode()
+    assert Action.objects.get().status == "pending"
+
+
+def test_a_card_says_who_was_first_to_whoever_still_writes(cast, browser) -> None:
+    action, client = pending(cast.caller(cast.scout)), browser(cast.bob)
+    assert "data-unsent" not in client.get(queue_url(cast, action.pk)).content.decode()
+    decisions.decide(action, "approve", by=cast.alice, digest=action.digest)
+    page = client.get(queue_url(cast, action.pk)).content.decode()
+    assert re.search(r"data-unsent hidden>.*<p>Alice approved this before you\. Your reason was not sent:</p>", page)
+
+
 def test_csrf_is_required(cast, browser) -> None:
     action, client = pending(cast.caller(cast.scout)), browser(cast.bob)
     client.handler.enforce_csrf_checks = True
