@@ -1,5 +1,6 @@
 """Signing in and out, and changing one's password. By Django's own sessions; nothing here knows workspaces."""
 
+import math
 from typing import Any
 
 from django import forms
@@ -13,6 +14,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from .shell import memberships, say
+from .throttle import Throttle, key_of
+
+throttle = Throttle()
 
 
 def _password() -> forms.CharField:
@@ -22,14 +26,39 @@ def _password() -> forms.CharField:
 class SignIn(forms.Form):
     email = forms.CharField(max_length=254)
     password = _password()
+    wait_s = 0.0  # nothing was tried: so long until the next try counts
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request.POST or None)
+        self.request = request
 
     def clean(self) -> dict[str, Any]:
         found = self.cleaned_data
-        if "email" in found and "password" in found:
-            self.user = authenticate(username=found["email"].strip(), password=found["password"])
-            if self.user is None:
-                self.add_error("password", "Email and password do not match.")
+        if "email" not in found or "password" not in found:
+            return found
+        key = key_of(self.request, found["email"])
+        if wait_s := throttle.begin(key):
+            self.wait_s = wait_s
+            self.add_error("password", f"Too many tries, so this one was not looked at. {_wait(wait_s)}")
+            return found
+        self.user = authenticate(username=found["email"].strip(), password=found["password"])
+        if self.user is None:
+            self.add_error("password", f"Email and password do not match. {_left(throttle.left(key), key)}".strip())
+        else:
+            throttle.succeeded(key)
         return found
+
+
+def _left(tries: int, key: tuple[str, str]) -> str:
+    if wait_s := throttle.wait_s(key):
+        return _wait(wait_s)
+    return f"{tries} {'try' if tries == 1 else 'tries'} left, then a pause." if tries < 4 else ""
+
+
+def _wait(wait_s: float) -> str:
+    """Rounded up: who waits that long is let in."""
+    length = f"{math.ceil(wait_s)} s" if wait_s <= 90 else f"{math.ceil(wait_s / 60)} min"
+    return f"The next try counts in {length}."
 
 
 class NewPassword(forms.Form):
@@ -68,11 +97,15 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         next_ = "/"
     if request.user.is_authenticated:
         return HttpResponseRedirect(next_)
-    form = SignIn(request.POST or None)
+    form = SignIn(request)
     if request.method == "POST" and form.is_valid():
         login(request, form.user)
         return HttpResponseRedirect(next_)
-    return render(request, "people/sign-in.html", {"form": form, "next": next_, "host": request.get_host()})
+    shown = {"form": form, "next": next_, "host": request.get_host()}
+    answer = render(request, "people/sign-in.html", shown, status=429 if form.wait_s else 200)
+    if form.wait_s:
+        answer.headers["Retry-After"] = str(math.ceil(form.wait_s))
+    return answer
 
 
 @require_POST

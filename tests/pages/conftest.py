@@ -3,7 +3,13 @@
 import pytest
 from django.test import Client
 
+from console.pages.people import throttle
 from tests import people
+
+
+@pytest.fixture(autouse=True)
+def no_tries_before():
+    throttle.forget()
 
 
 @pytest.fixture
