@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sandboxes.engine import RunRequest, WriteRequest
+from sandboxes.engine import RunRequest, WriteRequest, containers
 from sandboxes.errors import BoxGone
 from tests.gvisor.engines import Collected, OnePass
 
@@ -98,3 +98,20 @@ def test_removal_tells_the_callers_why(bench):
             call.result(5)
         assert caught.value.reason == "idle"
     assert bench.left_over() == []
+
+
+def test_sandbox_that_meets_the_containers_process_limit(bench, monkeypatch):
+    """gVisor's kernel dies of it. Commands meet their own limit long before, so the test lowers the container's."""
+    monkeypatch.setattr(containers, "PIDS", 96)
+    box = bench.create()
+
+    def blow(docker):
+        bench.begin(bench.bashing(box, "for i in $(seq 150); do sleep 60 & done; wait"))
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and docker.api.inspect_container(box.container_id)["State"]["Running"]:
+            time.sleep(0.1)
+
+    try:
+        assert ends_with(bench, box, blow) == "process_limit"
+    finally:
+        bench.do(bench.engine.remove(box.container_id))
