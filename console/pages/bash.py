@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 _SPAN = r"\$\(\(|\$\(|\$\{|\$[A-Za-z_]\w*+|\$[0-9@*#?$!-]|`"
 _CODE = re.compile(
     rf"""(?P<newline>\n) | (?P<gap>[^\S\n]++) | (?P<joint>\\\n) | (?P<ansi>\$'(?:[^'\\]|\\.)*+'?) | (?P<span>{_SPAN})
-    | (?P<substitution>[<>]\() | (?P<heredoc><<-?(?!<)) | (?P<redirect>&>>?|<<<|<>|[<>]&|>>|>\||[<>])
+    | (?P<substitution>[<>]\() | (?P<heredoc><<-?(?!<)) | (?P<redirect>&>>?|<<<|<>|[<>]&(?:\d++-?|-)?|>>|>\||[<>])
     | (?P<then>&&|\|\||\|&|;;&|;&|;;|[|;&]) | (?P<open>\() | (?P<close>\)) | (?P<single>'[^']*+'?) | (?P<quote>")
     | (?P<plain>\\.|[^\s\\$`'"<>&|;()]++|.)""",
     re.VERBOSE | re.DOTALL,
@@ -137,7 +137,7 @@ class _Scan:
         yield self._take(end, "o")
 
     def _redirect(self, frame: Frame, end: int) -> Iterator[Mark]:
-        frame.word, frame.target = None, True
+        frame.word, frame.target = None, self.text[end - 1] in "<>&|"  # not of `2>&1`, which names its target
         yield self._take(end, "o")
 
     def _heredoc(self, frame: Frame, end: int) -> Iterator[Mark]:

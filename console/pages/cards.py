@@ -21,6 +21,7 @@ from approvals.models import Action
 from . import bash, diff
 from . import draw as markup
 from .marks import Mark
+from .words import number
 
 DRAWN_BYTES = 2 << 20  # beyond this a page is too heavy to read in
 UNDRAWABLE = "Drawing this text failed, so nobody can see what would run. It can only be denied."
@@ -203,10 +204,6 @@ def counts(found: Survey) -> str:
     parts += [number(found.trailing_blanks, "trailing space")] if found.trailing_blanks else []
     parts += [f"{found.foreign} beyond ASCII"] if found.foreign else []
     return ", ".join(parts)
-
-
-def number(amount: int, one: str) -> str:
-    return f"{amount:,} {one if amount == 1 else one + 's'}".replace(",", "\u2009")
 
 
 def _facts(action: Action) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,8 @@ from console.workspaces.models import Member
 from sandboxes import outputs
 from sandboxes.models import Command
 
+from . import words
+
 SHOWN_BYTES = 64 << 10
 STATES: dict[str, tuple[str, str, str]] = {
     "pending": ("wait", "hourglass", "waiting"),
@@ -26,10 +28,14 @@ STATES: dict[str, tuple[str, str, str]] = {
     "cancelled": ("", "circle-slash", "cancelled"),
     "superseded": ("", "circle-slash", "superseded"),
 }
-SENTENCES = {
-    "unknown": "It started, and the host was lost before its end was known. It is never run again by itself.",
-    "expired": "It was not run, and this is not a denial. The agent may propose it again.",
+LOST = "It started, and the host was lost before its end was known. It is never run again by itself."
+NOW = {
+    "approved": "It starts as soon as its sandbox is ready.",
+    "running": "It is running.",
+    "failed": "It failed.",
+    "unknown": "Nobody knows how it ended.",
 }
+ENDED_UNDECIDED = {"cancelled": "This was taken back", "superseded": "This was no longer what was asked"}
 
 
 @dataclass
@@ -82,21 +88,18 @@ def sentence(action: Action) -> str:
     """What happened, beyond the badge; of a denial the page says what the agent was told."""
     result = action.result or {}
     if action.status == "succeeded" and "duration_ms" in result:
-        return f"Ran {seconds(result['duration_ms'])}."
+        return f"Ran {words.duration(result['duration_ms'])}."
     if action.status == "succeeded" and action.tool == "write":
-        return f"{result.get('size', 0)} bytes are in place."
+        size = result.get("size", 0)
+        return f"{words.number(size, 'byte')} {'is' if size == 1 else 'are'} in place."
     if action.status == "approved":
-        return "It starts as soon as its sandbox is ready."
+        return NOW["approved"]
     if action.status == "failed":
         return str((action.error or {}).get("detail", action.end_reason))
-    return SENTENCES.get(action.status, action.end_reason)
-
-
-def seconds(duration_ms: int) -> str:
-    length = timedelta(milliseconds=duration_ms)
-    if length < timedelta(minutes=1):
-        return f"{duration_ms / 1000:.1f} s"
-    return f"{length // timedelta(minutes=1)} min {length.seconds % 60} s"
+    if action.status == "expired" and action.start_by is None and action.expires_at:
+        hours = round((action.expires_at - action.created_at) / timedelta(hours=1))
+        return f"Expired after {words.number(hours, 'hour')}. It was not run, and this is not a denial."
+    return LOST if action.status == "unknown" else action.end_reason
 
 
 def streams(action: Action) -> list[Stream]:
@@ -123,20 +126,24 @@ def _text(content: bytes) -> str:
 
 def lost_race(action: Action, *, mine: Member, mine_at: datetime, decision: Decision | None) -> str:
     """`Ines approved this 3 seconds before you. It is running.`"""
-    word = fate(action).word
     if decision is None:
-        return f"This ended before your decision: it is {word}."
+        return f"{overtaken(action, mine=mine, decision=None)} It was not run."
     gap = max(0, round((mine_at - decision.at).total_seconds()))
-    mine_too = decision.by_id == mine.pk
-    when = "already" if mine_too else f"{gap} {'second' if gap == 1 else 'seconds'} before you"
-    return f"{_who_did(decision, mine)} this {when}. It is {word}."
+    when = "already" if decision.by_id == mine.pk else f"{words.number(gap, 'second')} before you"
+    return f"{_who_did(decision, mine)} this {when}. {_now(action)}"
+
+
+def _now(action: Action) -> str:
+    if action.status == "succeeded":
+        return f"It ran: {fate(action).word}." if action.tool == "run" else "It is done."
+    return NOW.get(action.status, "It was not run.")
 
 
 def overtaken(action: Action, *, mine: Member, decision: Decision | None) -> str:
     """For whoever still has the card open and writes: `Ines approved this before you.`"""
-    if action.status == "pending":
-        return ""
-    return f"{_who_did(decision, mine)} this before you." if decision else "This ended before you decided."
+    if decision:
+        return f"{_who_did(decision, mine)} this before you."
+    return f"{ENDED_UNDECIDED.get(action.status, 'This expired')} before you decided."
 
 
 def _who_did(decision: Decision, mine: Member) -> str:

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals import decisions, payloads
+from approvals import decisions, gate, payloads
 from approvals.errors import AlreadyDecided
 from approvals.models import Action, Decision
 from console.workspaces.errors import SandgateError
@@ -21,6 +21,7 @@ from sandboxes.models import Command, Sandbox
 
 from . import cards, fates, rows
 from .shell import LOOK, complain, member_page
+from .words import listed
 
 LATELY = 20
 BEFORE = 3
@@ -121,7 +122,6 @@ def _list(request: Any) -> dict[str, Any]:
     return {
         "groups": rows.groups(asked.pending()),
         "lately": [rows.row(action) for action in lately],
-        "seq": request.here.workspace.change_seq,
     }
 
 
@@ -138,17 +138,24 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "before": _before(request, action),
         "may_decide": open_ and request.here.may_review,
         "may_approve": open_ and request.here.may_review and not own and not matter.undrawable,
-        "own": own,
+        "own": _own_agent(action) if own else "",
         "seen": "" if matter.undrawable else _mark(request, action),
         "reasons": REASONS,
         "fate": fates.fate(action),
-        "overtaken": fates.overtaken(action, mine=member, decision=decision),
+        "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=decision),
         "headline": fates.headline(action, viewer=member, decision=decision),
         "sentence": fates.sentence(action),
         "decision": decision,
         "streams": fates.streams(action),
         "digest": f"{action.digest[:8]} {action.digest[8:16]}",
     }
+
+
+def _own_agent(action: Action) -> str:
+    assert action.agent
+    able = [str(member) for member in gate.reviewers(action.agent).select_related("user")]
+    others = f"{listed(able)} can." if able else "No other reviewer is there."
+    return f"Nobody approves for an agent they own. {others} You can deny it."
 
 
 def _before(request: Any, action: Action) -> list[rows.Row]:

@@ -8,8 +8,9 @@ from itertools import groupby
 from approvals import draw
 from approvals.models import Action
 
-from .cards import Flag, flag_of, number
+from .cards import Flag, flag_of
 from .fates import Fate, fate
+from .words import number
 
 ROW_CHARS = 120
 _log = logging.getLogger(__name__)

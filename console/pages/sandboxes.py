@@ -18,7 +18,16 @@ from .shell import member_page
 
 ENDED_SHOWN = 50
 ACTIONS_SHOWN = 200
-STATES = {"starting": "wait", "running": "live", "stopped": "", "ended": ""}
+ENDED = {
+    "deleted": "deleted",
+    "idle": "idle too long",
+    "max_lifetime": "lifetime over",
+    "oom": "out of memory",
+    "process_limit": "too many processes",
+    "crashed": "crashed or removed from outside",
+    "host_lost": "host lost",
+    "halted": "halted",
+}
 
 
 @member_page("sandboxes", permissions.SANDBOXES_READ)
@@ -28,8 +37,7 @@ def listed(request: Any) -> HttpResponseBase:
     found = found.annotate(waiting=Coalesce(Subquery(pending.annotate(n=Count("pk")).values("n")), 0))
     shown = {
         "live": found.filter(~Q(status="ended")).order_by("-last_activity_at"),
-        "ended": found.filter(status="ended").order_by("-ended_at")[:ENDED_SHOWN],
-        "levels": STATES,
+        "ended": [_said(each) for each in found.filter(status="ended").order_by("-ended_at")[:ENDED_SHOWN]],
     }
     return render(request, "sandboxes/list.html", shown)
 
@@ -42,13 +50,18 @@ def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
         raise Http404
     actions = Action.objects.visible_to(request.here.member).filter(sandbox_id=sandbox.pk).select_related("agent")
     shown = {
-        "sandbox": sandbox,
-        "level": STATES[sandbox.status],
+        "sandbox": _said(sandbox),
         "rows": [rows.row(action) for action in actions.order_by("-created_at")[:ACTIONS_SHOWN]],
         "waiting": actions.pending().count(),
         "idle_at": _idle_at(sandbox),
     }
     return render(request, "sandboxes/detail.html", shown)
+
+
+def _said(sandbox: Sandbox) -> Sandbox:
+    """With the reason of its end in words."""
+    sandbox.because = ENDED.get(sandbox.ended_reason or "", "")  # type: ignore[attr-defined]
+    return sandbox
 
 
 def _idle_at(sandbox: Sandbox) -> datetime:

@@ -24,6 +24,8 @@ from approvals.models import Action
 from console.workspaces import permissions
 from console.workspaces.models import Member, Workspace
 
+from .words import listed
+
 LOOK = frozenset({permissions.APPROVALS_REVIEW, permissions.SANDBOXES_READ})
 NAV = (
     (
@@ -145,7 +147,7 @@ def _to_sign_in(request: Any) -> HttpResponseBase:
 def refused(request: HttpRequest, permission: str) -> HttpResponse:
     givers = Member.objects.current().filter(workspace=request.here.workspace)  # type: ignore[attr-defined]
     names = [str(member) for member in givers.with_permission(permissions.MEMBERS_MANAGE).select_related("user")]
-    return render(request, "refused.html", {"permission": permission, "givers": names}, status=403)
+    return render(request, "refused.html", {"permission": permission, "givers": listed(names)}, status=403)
 
 
 def context(request: HttpRequest) -> dict[str, Any]:

@@ -8,13 +8,17 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from approvals.draw import one_line
-from console.pages import draw, icons
+from console.pages import draw, icons, words
+from console.pages.words import span
 
 register = template.Library()
 register.filter("drawn", draw.inline)
 register.filter("drawn_block", draw.block)
 register.filter("drawn_address", draw.address)
 register.filter("drawn_output", draw.output)
+register.filter("count", words.count)
+register.filter("size", words.size)
+register.simple_tag(words.number, name="number")
 
 
 @register.simple_tag
@@ -30,25 +34,11 @@ def plainly(text: object) -> str:
 
 
 @register.filter
-def span(length: timedelta) -> str:
-    """`38 s`, `2 min`, `23 h 57 min`, `12 days`."""
-    seconds = max(0, int(length.total_seconds()))
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if seconds < 60:
-        return f"{seconds} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    if hours < 48:
-        return f"{hours} h {minutes % 60} min" if minutes % 60 else f"{hours} h"
-    return f"{days} days"
-
-
-@register.filter
-def ago(at: datetime | None, words: str = "ago") -> SafeString:
-    """Relative, with UTC in the title. `words` is put behind: "ago" or nothing."""
+def ago(at: datetime | None, since: str = "ago") -> SafeString:
+    """Relative, with UTC in the title. `since` is put behind: "ago" or nothing."""
     if at is None:
         return SafeString("")
-    return _time(at, f"{_coarse(timezone.now() - at)} {words}".strip(), since=words)
+    return _time(at, f"{_coarse(timezone.now() - at)} {since}".strip(), since=since)
 
 
 @register.filter
@@ -78,8 +68,8 @@ def _coarse(length: timedelta) -> str:
     return span(timedelta(hours=length // timedelta(hours=1))) if length >= timedelta(hours=1) else span(length)
 
 
-def _time(at: datetime, words: str, **live: str) -> SafeString:
-    """`live` says to the script how the words are kept current."""
+def _time(at: datetime, said: str, **live: str) -> SafeString:
+    """`live` says to the script how it is kept current."""
     data = format_html_join("", ' data-{}="{}"', live.items())
     utc = at.astimezone(UTC)
     return format_html(
@@ -87,28 +77,8 @@ def _time(at: datetime, words: str, **live: str) -> SafeString:
         utc.isoformat(),
         utc.strftime("%Y-%m-%d %H:%M:%S"),
         data,
-        words,
+        said,
     )
-
-
-@register.filter
-def count(number: int) -> str:
-    """1 234 with a thin gap."""
-    return f"{number:,}".replace(",", "\u2009")
-
-
-@register.filter
-def size(size_bytes: int) -> str:
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:.1f} {unit}"
-    return "1 byte" if size_bytes == 1 else f"{size_bytes} bytes"
-
-
-@register.simple_tag
-def number(amount: int, one: str, many: str = "") -> str:
-    """`{% number 1 "line" %}` is `1 line`, of 2 it is `2 lines`."""
-    return f"{count(amount)} {one if amount == 1 else many or one + 's'}"
 
 
 @register.filter

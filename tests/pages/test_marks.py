@@ -128,7 +128,7 @@ def test_programs_are_what_stands_where_a_command_begins(text: str, found: list[
 
 def test_operators_strings_comments_and_variables_have_their_inks() -> None:
     text = "A=1 curl \"a $B\" 'c' >f 2>&1 |& tee || sh # end"
-    assert inks(text, "o") == [">", "2>&", "|&", "||"]
+    assert inks(text, "o") == [">", "2>&1", "|&", "||"]
     assert inks(text, "s") == ['"a ', '"', "'c'"]
     assert inks(text, "c1") == ["# end"]
     assert inks(text, "nv") == ["A=", "$B"]

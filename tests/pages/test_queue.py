@@ -1,12 +1,13 @@
 """The queue's pages: who sees what, what deciding takes, and that nothing else decides."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
 from approvals import decisions, gate
 from approvals.models import Action
-from console.workspaces import permissions
+from console.workspaces import members, permissions
 from tests.approvals.proposals import pending
 from tests.pages.test_draw import Read  # noqa: F401
 
@@ -82,7 +83,7 @@ def test_a_lost_race_says_who_was_first(cast, browser) -> None:
     decisions.decide(action, "approve", by=cast.alice, digest=action.digest)
     answer = client.post(queue_url(cast, action.pk, "decide"), {**form, "verdict": "deny", "reason": "No"}, follow=True)
     page = answer.content.decode()
-    assert re.search(r"Alice approved this \d+ seconds? before you\. It is approved, starting\.", page)
+    assert re.search(r"Alice approved this \d+ seconds? before you\. It starts as soon as", page)
     assert Action.objects.get().status == "approved"
 
 
@@ -166,9 +167,12 @@ def test_who_may_only_look_sees_no_buttons_and_cannot_decide(cast, browser) -> N
 
 def test_who_may_not_even_look_is_told_what_it_needs(cast, browser) -> None:
     cast.bob.permissions.all().delete()
+    members.give(cast.bob, permissions.MEMBERS_MANAGE, by=None)
     answer = browser(cast.bob).get(queue_url(cast))
     assert answer.status_code == 403
-    assert "approvals:review" in answer.content.decode() or "sandboxes:read" in answer.content.decode()
+    page = answer.content.decode()
+    assert re.search(r"Needs <code>(approvals:review|sandboxes:read)</code> in Harbour Works\.", page)
+    assert "Alice and Bob can give it." in page
 
 
 def test_nobody_approves_for_an_agent_they_own(cast, browser) -> None:
@@ -176,7 +180,7 @@ def test_nobody_approves_for_an_agent_they_own(cast, browser) -> None:
     cast.scout.owner = cast.bob
     cast.scout.save()
     page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
-    assert "Nobody approves for an agent they own" in page
+    assert "Nobody approves for an agent they own. Alice can. You can deny it." in page
     assert 'value="approve"' not in page
     assert 'value="deny"' in page
 
@@ -205,12 +209,12 @@ def test_an_expired_action_offers_no_decision(cast, browser) -> None:
     from django.utils import timezone
 
     action = pending(cast.caller(cast.scout))
-    Action.objects.update(expires_at=timezone.now())
+    Action.objects.update(expires_at=timezone.now(), created_at=timezone.now() - timedelta(hours=24))
     assert 'name="verdict"' not in browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
     gate.expire()
     page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
     assert "Nobody decided" in page
-    assert "this is not a denial" in page
+    assert "Expired after 24 hours. It was not run, and this is not a denial." in page
 
 
 def test_raw_bytes_are_the_bytes_and_never_a_page(cast, browser) -> None:

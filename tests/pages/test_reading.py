@@ -5,8 +5,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from console.pages import sandboxes
 from console.workspaces import permissions
 from console.workspaces.models import AuditEntry
+from sandboxes import states
 from sandboxes.models import Sandbox
 from tests.approvals.proposals import pending
 
@@ -47,6 +49,14 @@ def test_labels_are_drawn(cast, browser, sandbox) -> None:
         page = browser(cast.bob).get(url(cast, *parts)).content.decode()
         assert "\u202e" not in page
         assert "march<span" in page
+
+
+@pytest.mark.parametrize("reason", states.ENDED_REASONS)
+def test_an_end_is_said_in_words(cast, browser, sandbox, reason) -> None:
+    Sandbox.objects.update(status="ended", ended_reason=reason, ended_at=timezone.now())
+    assert sandboxes.ENDED[reason]
+    for parts in (("sandboxes",), ("sandboxes", sandbox.pk)):
+        assert f"ended, {sandboxes.ENDED[reason]}" in browser(cast.bob).get(url(cast, *parts)).content.decode()
 
 
 def test_sandboxes_of_others_and_deleted_ones_are_not_there(cast, browser, sandbox) -> None:
