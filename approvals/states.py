@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from console.workspaces import audit, changes
+from console.workspaces import audit, changes, ledger
 
 from .errors import IllegalMove
 
@@ -54,20 +54,8 @@ def advance(action: Action, *, old: str, new: str, actor: audit.Actor, where: Q 
 
 def announce(action: Action, *, status: str, actor: audit.Actor, **data: Any) -> None:
     """The change row and the audit row of a status just written, in the caller's transaction."""
-    changes.record(
-        workspace_id=action.workspace_id,
-        subject="action",
-        subject_id=action.pk,
-        agent_id=action.agent_id or "",
-        status=status,
-    )
-    if action.tool not in UNAUDITED_TOOLS:
-        audit.append(
-            workspace_id=action.workspace_id,
-            actor=actor,
-            event=f"action.{status}",
-            subject_id=action.pk,
-            digest=action.digest,
-            tool=action.tool,
-            **data,
-        )
+    with ledger.opened(action.workspace_id) as workspace:
+        changes.record(workspace, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status=status)
+        if action.tool not in UNAUDITED_TOOLS:
+            event, what = f"action.{status}", {"digest": action.digest, "tool": action.tool}
+            audit.link(workspace, actor=actor, event=event, subject_id=action.pk, **what, **data)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 from django.utils import timezone
 
-from console.workspaces import audit, changes
+from console.workspaces import audit, changes, ledger
 
 from .errors import IllegalMove
 
@@ -46,13 +46,8 @@ def advance(sandbox: Sandbox, *, old: str, new: str, actor: audit.Actor, **field
 
 def announce(sandbox: Sandbox, *, status: str, actor: audit.Actor, **data: Any) -> None:
     """The change row and the audit row of a status just written, in the caller's transaction."""
-    changes.record(
-        workspace_id=sandbox.workspace_id,
-        subject="sandbox",
-        subject_id=sandbox.pk,
-        agent_id=sandbox.agent_id or "",
-        status=status,
-    )
-    audit.append(
-        workspace_id=sandbox.workspace_id, actor=actor, event=f"sandbox.{status}", subject_id=sandbox.pk, **data
-    )
+    with ledger.opened(sandbox.workspace_id) as workspace:
+        changes.record(
+            workspace, subject="sandbox", subject_id=sandbox.pk, agent_id=sandbox.agent_id or "", status=status
+        )
+        audit.link(workspace, actor=actor, event=f"sandbox.{status}", subject_id=sandbox.pk, **data)

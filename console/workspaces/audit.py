@@ -9,6 +9,7 @@ from typing import Any
 import rfc8785
 from django.utils import timezone
 
+from . import ledger
 from .models import AuditEntry, Workspace
 
 START = "0" * 64
@@ -28,7 +29,12 @@ CLOCK = Actor("clock")
 
 def append(*, workspace_id: str, actor: Actor, event: str, subject_id: str = "", **data: Any) -> AuditEntry:
     """Must run inside the transaction of what it records: both are there, or neither."""
-    workspace = Workspace.objects.select_for_update().get(pk=workspace_id)
+    with ledger.opened(workspace_id) as workspace:
+        return link(workspace, actor=actor, event=event, subject_id=subject_id, **data)
+
+
+def link(workspace: Workspace, *, actor: Actor, event: str, subject_id: str = "", **data: Any) -> AuditEntry:
+    """As `append`, for who has the ledger open."""
     entry = AuditEntry(
         workspace=workspace,
         seq=workspace.audit_seq + 1,
@@ -42,7 +48,7 @@ def append(*, workspace_id: str, actor: Actor, event: str, subject_id: str = "",
     )
     entry.hash = link_hash(entry)
     entry.save(force_insert=True)
-    Workspace.objects.filter(pk=workspace_id).update(audit_seq=entry.seq, audit_head=entry.hash)
+    workspace.audit_seq, workspace.audit_head = entry.seq, entry.hash
     return entry
 
 

@@ -4,18 +4,21 @@ from collections.abc import Iterable
 from functools import partial
 
 from django.db import transaction
-from django.db.models import F
 
 from . import bus
 from .models import Change, Workspace
 
 
-def record(*, workspace_id: str, subject: str, subject_id: str, status: str, agent_id: str = "") -> Change:
-    """Must run inside the transaction of the change itself: the lock on the workspace keeps numbers without gaps."""
-    Workspace.objects.filter(pk=workspace_id).update(change_seq=F("change_seq") + 1)
-    seq = Workspace.objects.values_list("change_seq", flat=True).get(pk=workspace_id)
+def record(workspace: Workspace, *, subject: str, subject_id: str, status: str, agent_id: str = "") -> Change:
+    """`workspace` comes from `ledger.opened`, which also writes its number back."""
+    workspace.change_seq += 1
     change = Change.objects.create(
-        workspace_id=workspace_id, seq=seq, subject=subject, subject_id=subject_id, agent_id=agent_id, status=status
+        workspace=workspace,
+        seq=workspace.change_seq,
+        subject=subject,
+        subject_id=subject_id,
+        agent_id=agent_id,
+        status=status,
     )
     # robust: a failing bell must not look like a failed commit
     transaction.on_commit(partial(bus.announce, *topics(change)), robust=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from . import audit, permissions
@@ -75,8 +76,9 @@ def effective(key: Key) -> frozenset[str]:
     """An agent's key does what the agent may; a member's key what was given to it and its member still has."""
     if key.agent_id:
         return frozenset(Permission.objects.filter(agent_id=key.agent_id).values_list("name", flat=True))
-    own = Permission.objects.filter(key=key).values_list("name", flat=True)
-    return frozenset(own) & frozenset(Permission.objects.filter(member_id=key.member_id).values_list("name", flat=True))
+    rows = Permission.objects.filter(Q(key=key) | Q(member_id=key.member_id)).values_list("name", "key_id")
+    own, members = ({name for name, of_key in rows if bool(of_key) is mine} for mine in (True, False))
+    return frozenset(own & members)
 
 
 def used(key_id: str) -> None:

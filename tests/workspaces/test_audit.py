@@ -3,7 +3,7 @@ import threading
 import pytest
 from django.db import connection, transaction
 
-from console.workspaces import audit, changes
+from console.workspaces import audit, changes, ledger
 from console.workspaces.models import AuditEntry, Change, Workspace
 
 
@@ -60,7 +60,9 @@ def test_many_writers_leave_one_chain_and_changes_without_gaps():
     def write() -> None:
         for _ in range(10):
             with transaction.atomic():
-                changes.record(workspace_id=workspace.pk, subject="action", subject_id="act_1", status="pending")
+                with ledger.opened(workspace.pk) as opened:
+                    changes.record(opened, subject="action", subject_id="act_1", status="pending")
+                    audit.link(opened, actor=audit.SYSTEM, event="x")
                 append(workspace)
         connection.close()
 
