@@ -19,6 +19,7 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.http.response import HttpResponseBase
 from django.urls import re_path
 
+from . import health
 from .doorman import App, Limited, Receive, Scope, Send, Tagged, doorman
 from .pages import sockets
 from .signed_in import SameOrigin, SignedIn, refuse
@@ -60,6 +61,8 @@ pages: App = Limited(django_app, limit_bytes=OTHER_BYTES)
 ROUTES = [
     (re.compile(pattern, re.DOTALL), app)
     for pattern, app in (
+        (r"healthz", health.alive),
+        (r"readyz", health.Ready()),
         (r"v1/(openapi\.json|docs)", pages),  # what the API is, anybody may read
         (r"v1/sandboxes/[^/]+/files", files),
         (r"v1/tools/(write|write_file)", files),

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 from console.workspaces import audit, db
 from console.workspaces.keys import Caller
@@ -19,6 +20,7 @@ from .errors import BoxGone, NoRuntime, SandboxError
 from .models import Sandbox
 
 log = logging.getLogger("sandgate.boxes")
+LOOKED_WITHIN_S = 35  # the clock looks each ten seconds or so
 FIX = "Run `bin/up`, which sets gVisor up, or `manage.py doctor`, which says what is missing."
 
 
@@ -28,6 +30,7 @@ class Boxes:
         self.engine: Engine | None = None
         self._boxes: dict[str, Box] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._looked_at = 0.0
         self._why_not = f"No gVisor runtime is set up here. {FIX}"
 
     async def open(self) -> None:
@@ -38,7 +41,12 @@ class Boxes:
         except SandboxError as error:
             self._why_not = f"{error.detail} {FIX}"
             raise NoRuntime(self._why_not) from error
-        self.engine = engine
+        self.engine, self._looked_at = engine, monotonic()
+
+    @property
+    def is_answering(self) -> bool:
+        """As of the last look: nobody who asks this often makes Docker busy."""
+        return self.engine is not None and monotonic() - self._looked_at < LOOKED_WITHIN_S
 
     def ready(self) -> Engine:
         if self.engine is None:
@@ -91,6 +99,7 @@ class Boxes:
         engine = self.ready()
         # Containers first: each has its row before it is made, so one whose row is not live is no newcomer.
         found = {item.sandbox_id: item for item in await engine.found()}
+        self._looked_at = monotonic()
         rows = {sandbox.pk: sandbox for sandbox in await db.read(lambda: list(Sandbox.objects.live()))}
         for sandbox_id, item in found.items():
             if sandbox_id not in rows and not self.holds(sandbox_id):

@@ -3,6 +3,7 @@ console must not hold the write lock."""
 
 import asyncio
 import logging
+from time import monotonic
 
 from django.conf import settings
 from django.db.models import Q
@@ -18,6 +19,7 @@ from .errors import NoRuntime, SandboxError
 
 log = logging.getLogger("sandgate.clock")
 RECONCILE_EVERY = 10  # ticks of a second
+STUCK_AFTER_S = 60  # a tick that removes sandboxes may well take half of it
 
 
 def something_is_due() -> bool:
@@ -28,11 +30,16 @@ def something_is_due() -> bool:
 class Clock:
     def __init__(self, boxes: Boxes, dispatcher: Dispatcher) -> None:
         self._boxes, self._dispatcher = boxes, dispatcher
+        self._ticked_at = monotonic()
+
+    @property
+    def is_ticking(self) -> bool:
+        return monotonic() - self._ticked_at < STUCK_AFTER_S
 
     async def run(self) -> None:
         tick = 0
         while True:
-            tick += 1
+            tick, self._ticked_at = tick + 1, monotonic()
             if await db.read(something_is_due):
                 await db.write(gate.expire)
             try:

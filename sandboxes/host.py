@@ -34,6 +34,7 @@ class Hub:
         self._main_task: asyncio.Task[None] | None = None
         self.boxes: Boxes
         self.dispatcher: Dispatcher
+        self._clock: Clock
 
     error: BaseException | None
 
@@ -56,6 +57,13 @@ class Hub:
         assert self._loop is not None
         return await asyncio.shield(asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop)))
 
+    async def state(self) -> dict[str, bool]:
+        """Whether the loops here turn, and whether what sandboxes run on answers."""
+        return await self.ask(self._state())
+
+    async def _state(self) -> dict[str, bool]:
+        return {"loops": self._clock.is_ticking, "sandbox_host": self.boxes.is_answering}
+
     def _run(self) -> None:
         try:
             asyncio.run(self._main())
@@ -72,13 +80,13 @@ class Hub:
         self._loop, self._main_task = asyncio.get_running_loop(), asyncio.current_task()
         self.boxes = Boxes(settings.VAR, settings.INSTANCE)
         self.dispatcher = Dispatcher(self.boxes)
-        clock = Clock(self.boxes, self.dispatcher)
+        self._clock = Clock(self.boxes, self.dispatcher)
         try:
             await self._open()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(bus.follow(lambda last: db.read(changes.newer, last)))
                 tasks.create_task(self.dispatcher.run())
-                tasks.create_task(clock.run())
+                tasks.create_task(self._clock.run())
                 self._ready.set()
         finally:
             # Cancelled already: each step of the way down must still be allowed to finish.
