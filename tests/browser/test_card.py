@@ -108,6 +108,7 @@ def test_new_actions_wait_behind_a_button_and_nothing_moves(site: Site, window: 
     assert page.locator(".row", has_text="second-of-two").count() == 0
     expect(page.locator("#said")).to_have_text("1 new action waits")
     expect(page.locator(".rail .nav [data-waiting]")).to_have_text("2")
+    expect(page).to_have_title("Queue (2) · Sandgate")
     page.locator("[data-news]").click()
     expect(page.locator(".row", has_text="second-of-two")).to_be_visible()
     expect(page.locator("[data-news]")).to_be_hidden()
