@@ -1,7 +1,9 @@
 """Settings of one instance. All that it writes lies in the state directory (SANDGATE_VAR)."""
 
 import os
+import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -14,10 +16,15 @@ DEBUG = False
 
 HOST = os.environ.get("SANDGATE_HOST", "127.0.0.1")
 PORT = int(os.environ.get("SANDGATE_PORT") or 8000)
-# Behind a proxy: the names people type, comma separated; HTTPS ones make cookies secure.
-PUBLIC_ORIGINS = [origin for origin in os.environ.get("SANDGATE_ORIGINS", "").split(",") if origin]
+# The addresses people type, where they are not this machine's own, comma separated. An HTTPS one says that a proxy is
+# in front: TLS ends there, cookies are secure, and the client is whom it names.
+PUBLIC_ORIGINS = [
+    each.strip().rstrip("/") for each in os.environ.get("SANDGATE_ORIGINS", "").split(",") if each.strip()
+]
 HTTPS = any(origin.startswith("https://") for origin in PUBLIC_ORIGINS)
-ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", HOST, *(o.split("://")[-1].split(":")[0] for o in PUBLIC_ORIGINS)]
+# A wildcard is no name, and binding to it allows none: see console/pages/hosts.py.
+OWN_NAMES = {"127.0.0.1", "localhost", "[::1]", f"[{HOST}]" if ":" in HOST else HOST} - {"", "0.0.0.0", "[::]"}
+ALLOWED_HOSTS = [*OWN_NAMES, *(re.sub(r":\d+$", "", urlsplit(origin).netloc) for origin in PUBLIC_ORIGINS)]
 CSRF_TRUSTED_ORIGINS = PUBLIC_ORIGINS
 
 INSTALLED_APPS = [
@@ -179,6 +186,7 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},  # console/pages/hosts.py says it in our words
         "django.channels.server": {"level": "WARNING"},
         "twisted": {"level": "WARNING"},
     },

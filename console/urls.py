@@ -8,3 +8,4 @@ urlpatterns = [
     path("v1/", api.urls),
     path("", include("console.pages.urls")),
 ]
+handler400 = "console.pages.hosts.malformed"

@@ -20,6 +20,7 @@ sandbox image, database. What is there already is used; the first start takes mi
 SETTINGS = """environment:
   SANDGATE_PORT   port (8000)              SANDGATE_VAR    state directory (var/ in the checkout)
   SANDGATE_HOST   address (127.0.0.1)      SANDGATE_CACHE  downloads and images (/var/cache/sandgate)
+  SANDGATE_ORIGINS   addresses that people type on other machines, comma separated; any other name is refused
   DOCKER_HOST     a Docker daemon of yours, which must have a gVisor runtime
   SANDGATE_IMAGE  a sandbox image of yours, in place of the one built here
   SANDGATE_DEBIAN_MIRROR   Debian archive to fetch from (this machine's own)

@@ -84,9 +84,9 @@ def key_of(request: Any, address: str) -> Key:
 
 
 def client_of(request: Any) -> str:
-    """Behind a proxy (SANDGATE_ORIGINS) the client that it names last; of IPv6 the network, which is one's own."""
+    """Behind a proxy (SANDGATE_ORIGINS has HTTPS) whom it names last; of IPv6 the network, which is one's own."""
     client: str = request.META.get("REMOTE_ADDR") or ""
-    if settings.PUBLIC_ORIGINS and (named := request.META.get("HTTP_X_FORWARDED_FOR")):
+    if settings.HTTPS and (named := request.META.get("HTTP_X_FORWARDED_FOR")):
         client = named.rpartition(",")[2].strip()
     try:
         found = ip_address(client)

@@ -83,7 +83,7 @@ def test_memory_is_bounded() -> None:
     ],
 )
 def test_a_client_is_who_the_proxy_names_where_there_is_one(settings, origins, named, remote, client) -> None:
-    settings.PUBLIC_ORIGINS = origins
+    settings.HTTPS = bool(origins)
     headers = {"x-forwarded-for": named} if named else {}
     assert client_of(RequestFactory(headers=headers, REMOTE_ADDR=remote).get("/")) == client
 

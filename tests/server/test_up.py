@@ -174,3 +174,15 @@ def test_runserver_points_here(tmp_path):
     process = start(tmp_path, code="import sys; from django.core.management import execute_from_command_line as run; "
                     "run(['manage.py', 'runserver', '127.0.0.1:9'])")  # fmt: skip
     assert "manage.py up" in refused(process)
+
+
+def test_bound_to_all_addresses_it_says_that_others_need_a_name(tmp_path):
+    with up(tmp_path, "--host", "0.0.0.0", "--port", "0") as (_, url, said):
+        assert url.startswith("http://127.0.0.1:")
+        assert any("SANDGATE_ORIGINS" in line for line in said)
+        request = urllib.request.Request(f"{url}/sign-in", headers={"Host": "192.168.1.5"})
+        assert status(request) == 400
+    with up(tmp_path, "--host", "0.0.0.0", "--port", "0", SANDGATE_ORIGINS="http://192.168.1.5") as (_, url, said):
+        assert not any("SANDGATE_ORIGINS" in line for line in said)
+        request = urllib.request.Request(f"{url}/sign-in", headers={"Host": "192.168.1.5"})
+        assert status(request) == 200
