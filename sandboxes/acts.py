@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from types import ModuleType
+from typing import Any, TypeVar
 
 from approvals import decisions, gate, payloads
 from approvals.draw import survey
@@ -28,7 +30,9 @@ from .toolsets import named
 
 __all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "propose"]
 
+SHORT = 1000  # characters: at most 4000 bytes, and so never a payload
 SURVEY_BYTES = 4 << 20
+T = TypeVar("T")
 NOT_PLAIN = re.compile(rb"[^\n\t\x20-\x7e]")
 
 
@@ -82,29 +86,39 @@ async def propose(
     idempotency_key: str | None = None,
 ) -> Proposed:
     """Recorded, and running or waiting for a person. Raises what the tool's `validate` and the gate raise."""
-    find = lifecycle.find_usable if idempotency_key else lifecycle.find_live
-    sandbox = await db.read(find, caller, sandbox_id)
+    sandbox, agent = await db.read(_place, caller, sandbox_id)
     proposal = await _proposal(
-        caller, sandbox, tool, arguments,
+        caller, sandbox, agent, tool, arguments,
         reason=reason, conversation=conversation, parent_action=parent_action, idempotency_key=idempotency_key,
     )  # fmt: skip
     if idempotency_key and (known := await db.read(gate.earlier, proposal)):
         return Proposed(known.pk)  # whatever has become of the sandbox since
     lifecycle.check_live(sandbox)
-    if caller.is_agent and proposal.kind == "write":
+    if agent and proposal.kind == "write":
         proposal = replace(proposal, bases=await _bases(sandbox.pk, proposal.arguments))
     hub = host.hub()
     answer = await hub.ask(hub.dispatcher.submit(proposal))
     return Proposed(answer.action_id, isinstance(answer, gate.Wait) and answer.joined)
 
 
+def _place(caller: Caller, sandbox_id: str) -> tuple[Sandbox, Agent | None]:
+    sandbox = lifecycle.find_usable(caller, sandbox_id)
+    return sandbox, Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
+
+
 async def _proposal(
-    caller: Caller, sandbox: Sandbox, tool: str, arguments: Mapping[str, Any], *, conversation: str = "", **more: Any
+    caller: Caller,
+    sandbox: Sandbox,
+    agent: Agent | None,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    conversation: str = "",
+    **more: Any,
 ) -> gate.Proposal:
     """Validated and packed. The files that it would replace are not looked at yet."""
     module = named(tool)
-    agent = await db.read(Agent.objects.get, pk=caller.agent_id) if caller.agent_id else None
-    checked = await asyncio.to_thread(module.validate, arguments, agent)
+    checked, flags = await _off_the_loop(arguments, partial(_checked, module, arguments, agent))
     return gate.Proposal(
         caller=caller,
         sandbox_id=sandbox.pk,
@@ -118,10 +132,30 @@ async def _proposal(
             "user": "agent",
             "settings_version": agent.settings_version if agent else 0,
         },
-        flags=await asyncio.to_thread(_flags, checked),
+        flags=flags,
         conversation=conversation or sandbox.conversation,
         **more,
     )
+
+
+async def _off_the_loop(arguments: Mapping[str, Any], work: Callable[[], T]) -> T:
+    """A short text is checked faster than a thread is woken; whatever may go to disk is not checked on the loop."""
+    return work() if _length(arguments) <= SHORT else await asyncio.to_thread(work)
+
+
+def _length(value: object) -> int:
+    if isinstance(value, Mapping):
+        return sum(_length(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return sum(_length(each) for each in value)
+    return len(value) if isinstance(value, str) else SHORT * isinstance(value, bytes) + 1
+
+
+def _checked(
+    module: ModuleType, arguments: Mapping[str, Any], agent: Agent | None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    checked = module.validate(arguments, agent)
+    return checked, _flags(checked)
 
 
 async def _bases(sandbox_id: str, arguments: Mapping[str, Any]) -> dict[str, str | None]:
@@ -159,8 +193,9 @@ def _flags_of(content: bytes) -> set[str]:
 
 async def read_file(caller: Caller, sandbox_id: str, path: str) -> tuple[bytes, FileInfo]:
     """Through the gate, as tool `read`: recorded, and let through. Raises FileError."""
-    sandbox = await db.read(lifecycle.find_live, caller, sandbox_id)
-    proposal = await _proposal(caller, sandbox, "read", {"path": path})
+    sandbox, agent = await db.read(_place, caller, sandbox_id)
+    lifecycle.check_live(sandbox)
+    proposal = await _proposal(caller, sandbox, agent, "read", {"path": path})
     hub = host.hub()
     _, content, found = await hub.ask(hub.dispatcher.read(proposal))
     return content, FileInfo(found["path"], found["size"], found["sha256"])

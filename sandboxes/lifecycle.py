@@ -155,11 +155,6 @@ def find_usable(caller: Caller, sandbox_id: str) -> Sandbox:
     return find(caller, sandbox_id)
 
 
-def find_live(caller: Caller, sandbox_id: str) -> Sandbox:
-    check_live(sandbox := find_usable(caller, sandbox_id))
-    return sandbox
-
-
 def check_live(sandbox: Sandbox) -> None:
     if not sandbox.is_live:
         raise BoxGone(

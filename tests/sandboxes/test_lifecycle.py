@@ -103,7 +103,7 @@ def test_an_ended_sandbox_stays_readable_and_a_deleted_one_does_not(cast):
     lifecycle.end(sandbox, "idle")
     assert lifecycle.find(caller, sandbox.pk).status == "ended"
     with pytest.raises(BoxGone, match="idle"):
-        lifecycle.find_live(caller, sandbox.pk)
+        lifecycle.check_live(lifecycle.find_usable(caller, sandbox.pk))
     assert lifecycle.end(sandbox, "deleted", deleted=True)
     assert not lifecycle.end(sandbox, "deleted", deleted=True)
     with pytest.raises(NotFound):
