@@ -1,11 +1,11 @@
 """Actions: list, follow to the end, take back, and decide by key where the workspace allows that."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from ninja import Query, Router
+from ninja import Router
 
 from approvals.models import Action
 from console.workspaces import db, permissions
@@ -14,7 +14,7 @@ from sandboxes import acts
 
 from . import answers, gated, listing, schemas
 from .door import SEES_ACTIONS, caller, door
-from .waits import WAIT_MOST_S, waiting
+from .waits import Wait, waiting
 
 router = Router(tags=["Actions"])
 
@@ -30,10 +30,8 @@ async def list_actions(
     limit: schemas.Limit = 50,
     cursor: schemas.Cursor | None = None,
 ) -> schemas.Actions:
-    """List actions, newest first. `undelivered`: ended, and its agent has not been given the outcome yet.
-
-    Outcomes here are without output; get the action for that.
-    """
+    """List actions. Newest first; outcomes here are without output. `undelivered`: those that waited for a person, have
+    ended, and whose agent has not been given the outcome yet."""
     asked = {"status": status, "agent_id": agent, "sandbox_id": sandbox, "conversation": conversation}
     wanted = {name: value for name, value in asked.items() if value is not None}
     found, more = await db.read(_list, caller(request), wanted, undelivered, limit, cursor)
@@ -50,10 +48,9 @@ def _list(
 
 
 @door(router, "GET", "/actions/{action_id}", may=SEES_ACTIONS, answers={200: schemas.Action}, fails=("too_many",))
-async def get_action(
-    request: HttpRequest, action_id: str, wait: Annotated[float, Query(ge=0, le=WAIT_MOST_S)] = 0
-) -> HttpResponseBase:
-    """Get an action; with `wait`, as soon as it has ended. A wait that ends first is no refusal: ask again."""
+async def get_action(request: HttpRequest, action_id: str, wait: Wait = 0) -> HttpResponseBase:
+    """Get an action. With `wait`, as soon as it has ended, or as it is when that time is over: ask again, as often as
+    you like."""
     who = caller(request)
     if wait:
         with waiting(who.key_id):
@@ -69,7 +66,7 @@ async def get_action(
     answers={200: schemas.Action},
 )  # fmt: skip
 async def cancel_action(request: HttpRequest, action_id: str) -> HttpResponseBase:
-    """Take back what has not started. What has started or ended stays as it is, and the answer says how that is."""
+    """Take back an action that has not started. One that has stays as it is; the answer says how it is."""
     return await _whole(await acts.cancel(caller(request), action_id))
 
 
@@ -78,7 +75,8 @@ async def cancel_action(request: HttpRequest, action_id: str) -> HttpResponseBas
     answers={200: schemas.Action}, fails=("already_decided", "wrong_digest"),
 )  # fmt: skip
 async def decide_action(request: HttpRequest, action_id: str, body: schemas.NewDecision) -> HttpResponseBase:
-    """Approve or deny, for the exact digest that was looked at. Only where deciding by key is on; never by an agent."""
+    """Approve or deny an action. For the exact `digest` that was looked at, and only in a workspace that lets keys
+    decide. A denial needs a reason; the agent is told it."""
     return await _whole(
         await acts.decide_by_key(caller(request), action_id, body.verdict, digest=body.digest, reason=body.reason)
     )

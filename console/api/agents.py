@@ -22,7 +22,7 @@ gives = partial(door, router, keys="workspace", may=(permissions.MEMBERS_MANAGE,
 async def list_agents(
     request: HttpRequest, limit: schemas.Limit = 50, cursor: schemas.Cursor | None = None
 ) -> schemas.Agents:
-    """List the workspace's agents, newest first."""
+    """List the workspace's agents. Newest first."""
     found, more = await db.read(_list, caller(request), limit, cursor)
     return schemas.Agents(items=[schemas.Agent.of(row) for row in found], next_cursor=more)
 
@@ -64,21 +64,13 @@ def _change(who: Caller, agent_id: str, changes: dict[str, Any]) -> schemas.Agen
 
 @gives("PUT", "/agents/{agent_id}/permissions/{permission}")
 async def give_agent_permission(request: HttpRequest, agent_id: str, permission: str) -> schemas.Done:
-    """Give an agent a permission by name; again: nothing happens."""
-    await db.write(_give, caller(request), agent_id, permission)
+    """Give an agent a permission. Once more changes nothing."""
+    await db.write(acting.change, members.give, acting.agent, caller(request), agent_id, permission)
     return schemas.Done()
-
-
-def _give(who: Caller, agent_id: str, permission: str) -> None:
-    members.give(acting.agent(who, agent_id), permission, by=acting.member(who))
 
 
 @gives("DELETE", "/agents/{agent_id}/permissions/{permission}")
 async def take_agent_permission(request: HttpRequest, agent_id: str, permission: str) -> schemas.Done:
-    """Take a permission from an agent."""
-    await db.write(_take, caller(request), agent_id, permission)
+    """Take a permission from an agent. Once more changes nothing."""
+    await db.write(acting.change, members.take, acting.agent, caller(request), agent_id, permission)
     return schemas.Done()
-
-
-def _take(who: Caller, agent_id: str, permission: str) -> None:
-    members.take(acting.agent(who, agent_id), permission, by=acting.member(who))

@@ -20,7 +20,7 @@ Before = Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$", description="`nex
 async def list_audit(
     request: HttpRequest, subject: str | None = None, limit: schemas.Limit = 50, cursor: Before = None
 ) -> schemas.AuditRows:
-    """List what happened, newest first; with `subject`, to this action, sandbox, key, agent or member."""
+    """List what happened. Newest first; with `subject`, to this action, sandbox, key, agent or member."""
     found = await db.read(_list, caller(request), subject, limit, cursor)
     more = str(found[limit - 1].seq) if len(found) > limit else None
     return schemas.AuditRows(items=[schemas.AuditRow.of(row) for row in found[:limit]], next_cursor=more)

@@ -15,10 +15,11 @@ from sandboxes.models import Command
 
 from . import answers, gated, schemas
 from .door import SEES, caller, door
-from .waits import WAIT_MOST_S, waiting
+from .waits import Wait, waiting
 
 router = Router(tags=["Commands"])
 PAGE_BYTES = 5 << 20
+Offset = Annotated[int, Query(ge=0, le=1 << 60, description="Bytes to leave out.")]
 CommandStatus = Literal["running", "exited", "timed_out", "lost"]
 
 
@@ -27,10 +28,10 @@ CommandStatus = Literal["running", "exited", "timed_out", "lost"]
     answers={200: schemas.Executed}, fails=gated.REFUSALS,
 )  # fmt: skip
 async def run_command(request: HttpRequest, sandbox_id: str, body: schemas.NewCommand) -> HttpResponseBase:
-    """Run a command and wait for its end.
+    """Run a command and wait for its end. One that exits with a failure is an answer, not an error.
 
-    By an agent's key it may wait for a reviewer: after 100 s in all, 409 `pending_approval`, and the same call again
-    joins it. A command that exits with a failure is an answer, not an error.
+    By an agent's key it may wait for a reviewer. After 100 s in all it is answered 409 `pending_approval`; the same
+    call again joins what waits.
     """
     arguments = {
         name: value
@@ -62,7 +63,7 @@ async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
 
 @door(router, "GET", "/sandboxes/{sandbox_id}/commands", may=SEES, answers={200: schemas.Commands})
 async def list_commands(request: HttpRequest, sandbox_id: str, status: CommandStatus | None = None) -> schemas.Commands:
-    """List the last 200 commands of a sandbox, newest first."""
+    """List the last 200 commands of a sandbox. Newest first; commands that wait for a reviewer are actions yet."""
     found = await db.read(_commands, caller(request), sandbox_id, status)
     return schemas.Commands(items=[schemas.Command.of(row) for row in found])
 
@@ -80,11 +81,12 @@ async def get_command(
     request: HttpRequest,
     sandbox_id: str,
     command_id: str,
-    stdout_from: Annotated[int, Query(ge=0, le=1 << 60)] = 0,
-    stderr_from: Annotated[int, Query(ge=0, le=1 << 60)] = 0,
-    wait: Annotated[float, Query(ge=0, le=WAIT_MOST_S)] = 0,
+    stdout_from: Offset = 0,
+    stderr_from: Offset = 0,
+    wait: Wait = 0,
 ) -> HttpResponseBase:
-    """Get a command and what it printed from these byte offsets on; with `wait`, as soon as it has ended."""
+    """Get a command with what it printed. From the byte offsets asked for on, up to 5 MiB of each stream; with `wait`,
+    as soon as it has ended. `next` has the offsets to go on from."""
     who = caller(request)
     row = await db.read(_command, who, sandbox_id, command_id)
     if wait and row.status == "running":

@@ -19,9 +19,12 @@ from . import body, once, schemas
 from .errors import Refused, status_of
 
 Keys = Literal["any", "workspace", "agent"]
-# `approval`: by an agent's key it becomes an action that a person or a rule lets through. `recorded`: an action that
-# never asks. `none`: changes nothing inside a sandbox.
 Gate = Literal["approval", "recorded", "none"]
+GATES: Mapping[Gate, str] = {
+    "approval": "`approval`, so by an agent's key this is an action that may wait for a person",
+    "recorded": "`recorded`, so this is an action, and one that never asks",
+    "none": "`none`",
+}
 View = TypeVar("View", bound=Callable[..., Any])
 SEES = (permissions.SANDBOXES_READ, permissions.SANDBOXES_RUN)
 SEES_ACTIONS = (*SEES, permissions.APPROVALS_REVIEW)
@@ -79,7 +82,7 @@ def door(
     refusals = _by_status({*fails, *_always(rules, method, path)})
 
     def declare(view: View) -> View:
-        summary, _, description = (view.__doc__ or "").strip().partition("\n\n")
+        summary, _, description = cleandoc(view.__doc__ or "").partition(".")
         acting = once.acting_once(view, shown_once) if method == "POST" and gate != "approval" else view
         router.api_operation(
             [method],
@@ -87,13 +90,19 @@ def door(
             auth=rules,
             response={**answers, **dict.fromkeys(refusals, schemas.Problem)},
             operation_id=view.__name__,
-            summary=summary.rstrip("."),
-            description=cleandoc(description),
+            summary=summary,
+            description=f"{description.strip()}\n\n{_in_words(rules, gate)}".strip(),
             openapi_extra=_extra(rules, method, gate, refusals),
         )(acting)
         return view
 
     return declare
+
+
+def _in_words(rules: Door, gate: Gate) -> str:
+    """For people, who read no `x-…`."""
+    permission = " or ".join(f"`{name}`" for name in rules.may) or "none"
+    return f"**Permission:** {permission}. **Keys:** {rules.keys}. **Gate:** {GATES[gate]}."
 
 
 def _extra(rules: Door, method: str, gate: Gate, refusals: Mapping[int, set[str]]) -> dict[str, Any]:

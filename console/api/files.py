@@ -30,9 +30,10 @@ FILE_ERRORS = (
     answers={200: schemas.Written}, fails=(*gated.REFUSALS, *FILE_ERRORS, "too_slow"),
 )  # fmt: skip
 async def write_file(request: HttpRequest, sandbox_id: str, body: schemas.NewFile) -> schemas.Written:
-    """Write a file, whole. Directories above it are made.
+    """Write a whole file. Directories above it are made.
 
-    By an agent's key it may wait for a reviewer, as a command does.
+    By an agent's key it may wait for a reviewer, as a command does. What is there by then must still be what the
+    reviewer saw replaced, else 409 `stale_edit`.
     """
     arguments = {
         "path": body.path,
@@ -68,7 +69,7 @@ async def read_file(
     path: Annotated[str, Query(min_length=1, max_length=4096)],
     encoding: schemas.Encoding = "utf-8",
 ) -> HttpResponseBase:
-    """Read a file, whole. Reading never asks."""
+    """Read a whole file. Up to 100 MB; with `encoding=utf-8`, one that is not UTF-8 is refused."""
     content, found = await acts.read_file(caller(request), sandbox_id, path)
     answer = schemas.File(
         path=found.path,

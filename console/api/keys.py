@@ -21,7 +21,7 @@ manages = partial(door, router, keys="workspace", may=(permissions.KEYS_MANAGE,)
 async def list_keys(
     request: HttpRequest, limit: schemas.Limit = 50, cursor: schemas.Cursor | None = None
 ) -> schemas.KeyList:
-    """List the workspace's keys, newest first, the revoked ones among them. Never a secret."""
+    """List the workspace's keys. Newest first, the revoked ones among them; never a secret."""
     found, more = await db.read(_list, caller(request), limit, cursor)
     return schemas.KeyList(items=[schemas.Key.of(row) for row in found], next_cursor=more)
 
@@ -33,7 +33,7 @@ def _list(who: Caller, limit: int, cursor: str | None) -> tuple[list[Key], str |
 
 @manages("POST", "/keys", answers={201: schemas.KeyMade}, fails=("not_found",), shown_once=("secret",))
 async def make_key(request: HttpRequest, body: schemas.NewKey) -> Status[schemas.KeyMade]:
-    """Make a key for an agent, or for the calling member. The secret is in this answer and nowhere else."""
+    """Make a key. For an agent, or for the calling member; its secret is in this answer and nowhere else."""
     return Status(201, await db.write(_make, caller(request), body))
 
 
@@ -58,7 +58,7 @@ def _check_within(who: Caller, wanted: list[str]) -> None:
 
 @manages("DELETE", "/keys/{key_id}", answers={200: schemas.Done})
 async def revoke_key(request: HttpRequest, key_id: str) -> schemas.Done:
-    """Revoke a key; again: nothing happens."""
+    """Revoke a key. Once more changes nothing."""
     await db.write(_revoke, caller(request), key_id)
     return schemas.Done()
 

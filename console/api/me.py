@@ -16,13 +16,13 @@ router = Router(tags=["This key"])
 
 @door(router, "GET", "/nodes", answers={200: list[Any]})
 async def list_nodes(request: HttpRequest) -> list[Any]:
-    """Nothing: there are no workflows here. The published client asks for it."""
+    """List workflow nodes. There are none; the published client asks when it is made."""
     return []
 
 
 @door(router, "GET", "/admin/me", answers={200: schemas.Me})
 async def get_me(request: HttpRequest) -> schemas.Me:
-    """What this key is and what it may do right now."""
+    """Get this key. What it is, and what it may do right now."""
     who = caller(request)
     key = await db.read(Key.objects.get, pk=who.key_id)
     return schemas.Me(

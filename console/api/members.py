@@ -20,7 +20,7 @@ manages = partial(door, router, keys="workspace", may=(permissions.MEMBERS_MANAG
 async def list_members(
     request: HttpRequest, limit: schemas.Limit = 50, cursor: schemas.Cursor | None = None
 ) -> schemas.Members:
-    """List the workspace's members, newest first."""
+    """List the workspace's members. Newest first."""
     found, more = await db.read(_list, caller(request), limit, cursor)
     return schemas.Members(items=[schemas.Member.of(row) for row in found], next_cursor=more)
 
@@ -32,7 +32,7 @@ def _list(who: Caller, limit: int, cursor: str | None) -> tuple[list[Member], st
 
 @manages("POST", "/members", answers={201: schemas.MemberMade}, fails=("conflict",), shown_once=("first_password",))
 async def add_member(request: HttpRequest, body: schemas.NewMember) -> Status[schemas.MemberMade]:
-    """Add a member, by e-mail address. They start without any permission; a new user gets a first password."""
+    """Add a member. By e-mail address, without any permission yet; a new user gets a first password."""
     return Status(201, await db.write(_add, caller(request), body))
 
 
@@ -44,7 +44,7 @@ def _add(who: Caller, body: schemas.NewMember) -> schemas.MemberMade:
 
 @manages("DELETE", "/members/{member_id}", answers={200: schemas.Done}, fails=("conflict",))
 async def remove_member(request: HttpRequest, member_id: str) -> schemas.Done:
-    """Remove a member, with their keys and permissions."""
+    """Remove a member. Their keys and permissions go with them."""
     await db.write(_remove, caller(request), member_id)
     return schemas.Done()
 
@@ -55,21 +55,13 @@ def _remove(who: Caller, member_id: str) -> None:
 
 @manages("PUT", "/members/{member_id}/permissions/{permission}", answers={200: schemas.Done})
 async def give_permission(request: HttpRequest, member_id: str, permission: str) -> schemas.Done:
-    """Give a member a permission by name; again: nothing happens. Nobody gives themselves `sandboxes:run`."""
-    await db.write(_give, caller(request), member_id, permission)
+    """Give a member a permission. Once more changes nothing. Nobody gives `sandboxes:run` to themselves."""
+    await db.write(acting.change, members.give, acting.other_member, caller(request), member_id, permission)
     return schemas.Done()
-
-
-def _give(who: Caller, member_id: str, permission: str) -> None:
-    members.give(acting.other_member(who, member_id), permission, by=acting.member(who))
 
 
 @manages("DELETE", "/members/{member_id}/permissions/{permission}", answers={200: schemas.Done}, fails=("conflict",))
 async def take_permission(request: HttpRequest, member_id: str, permission: str) -> schemas.Done:
     """Take a permission from a member. The last `members:manage` of a workspace stays."""
-    await db.write(_take, caller(request), member_id, permission)
+    await db.write(acting.change, members.take, acting.other_member, caller(request), member_id, permission)
     return schemas.Done()
-
-
-def _take(who: Caller, member_id: str, permission: str) -> None:
-    members.take(acting.other_member(who, member_id), permission, by=acting.member(who))

@@ -23,14 +23,14 @@ RUNS = (permissions.SANDBOXES_RUN,)
     ),
 )  # fmt: skip
 async def create_sandbox(request: HttpRequest, body: schemas.NewSandbox) -> Status[schemas.Sandbox]:
-    """Create a sandbox. Answered when it is running."""
+    """Create a sandbox. The answer comes when it is running."""
     made = await acts.create_sandbox(caller(request), acts.NewSandbox(**body.model_dump()))
     return Status(201, schemas.Sandbox.of(made))
 
 
 @door(router, "GET", "/sandboxes", may=SEES, answers={200: list[schemas.Sandbox]})
 async def list_sandboxes(request: HttpRequest) -> list[schemas.Sandbox]:
-    """List the live sandboxes that this key may see, newest first."""
+    """List the live sandboxes that this key may see. Newest first."""
     return [schemas.Sandbox.of(row) for row in await db.read(_live, caller(request))]
 
 
@@ -40,7 +40,7 @@ def _live(who: Caller) -> list[Sandbox]:
 
 @door(router, "GET", "/sandboxes/{sandbox_id}", may=SEES, answers={200: schemas.Sandbox})
 async def get_sandbox(request: HttpRequest, sandbox_id: str) -> schemas.Sandbox:
-    """Get a sandbox. An ended one stays readable; a deleted one is gone."""
+    """Get a sandbox. One that ended stays readable, with its `ended_reason`; a deleted one is 404."""
     return schemas.Sandbox.of(await db.read(lifecycle.find, caller(request), sandbox_id))
 
 

@@ -8,9 +8,16 @@ api = Api(
     title="Sandgate",
     version="1",
     description=(
-        "An agent's key proposes; a person or a rule decides; exactly that runs in a gVisor sandbox. "
-        "`x-permission`: any one of these opens the call. `x-keys`: which keys it takes. `x-gate`: `approval`, by an "
-        "agent's key it is an action that may wait for a person; `recorded`, an action that never asks; `none`."
+        "Sandboxes for AI agents, behind a gate: an agent's key proposes, a person or a rule decides, and exactly that "
+        "runs, in gVisor.\n\n"
+        "Send a key, as `X-API-Key: …` or `Authorization: Bearer …`. An **agent's key** sees and touches what is its "
+        "agent's; its commands and writes are actions that may wait for a person. A **workspace key** does what it was "
+        "given and its member still may; it is recorded and never asked.\n\n"
+        "A call that waits longer than 100 s for its reviewer is answered 409 `pending_approval` with an `action_id`. "
+        "Make the same call again, which joins the action, or follow it at `/v1/actions/{action_id}?wait=55`.\n\n"
+        'Every refusal is `{"detail": "…", "code": "…"}` with fields of its own; `code` is stable. Times are UTC. '
+        "Lists are pages: `next_cursor` of one is `cursor` of the next.\n\n"
+        "For programs, each operation has `x-permission` (any one of these opens it), `x-keys` and `x-gate`."
     ),
     openapi_url=None,  # document.py serves both
     docs_url=None,

@@ -3,13 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated
 
 from django.conf import settings
+from ninja import Query
 
 from approvals.errors import TooMany
 
 WAITS_PER_KEY = 20
 WAIT_MOST_S = 55
+Wait = Annotated[float, Query(ge=0, le=WAIT_MOST_S, description="For its end, this many seconds at the most.")]
 _waiting: Counter[str] = Counter()
 
 

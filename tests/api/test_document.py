@@ -93,3 +93,18 @@ def test_whatever_is_sent_the_answer_is_one_that_the_document_names(case, place,
     answer = loop.run(call)
     assert answer.status_code != 500
     case.validate_response(answer, checks=CHECKS)
+
+
+async def test_each_operation_reads_well():
+    """A short summary, which is a sentence's words without an end; then text that names permission, keys and gate."""
+    for path, methods in api.document["paths"].items():
+        for method, operation in methods.items():
+            summary, text = operation["summary"], operation["description"]
+            assert 2 <= len(summary.split()) <= 11, summary
+            assert summary[0].isupper(), summary
+            assert not summary.endswith("."), summary
+            assert summary not in text
+            for permission in operation["x-permission"]:
+                assert f"`{permission}`" in text, (method, path)
+            assert f"**Keys:** {operation['x-keys']}" in text
+            assert f"**Gate:** `{operation['x-gate']}`" in text

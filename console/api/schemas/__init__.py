@@ -4,7 +4,6 @@ from .actions import (
     Action,
     Actions,
     ActionStatus,
-    Decision,
     NewDecision,
 )
 from .sandboxes import (
@@ -22,14 +21,10 @@ from .sandboxes import (
     Written,
 )
 from .shared import (
-    Answer,
-    Body,
     Cursor,
     Done,
     Limit,
-    NotYet,
     Problem,
-    Time,
 )
 from .workspaces import (
     Agent,
@@ -45,7 +40,6 @@ from .workspaces import (
     Member,
     MemberMade,
     Members,
-    Mode,
     NewAgent,
     NewKey,
     NewMember,
@@ -59,15 +53,12 @@ __all__ = [
     "AgentTools",
     "AgentToolsNow",
     "Agents",
-    "Answer",
     "AuditRow",
     "AuditRows",
-    "Body",
     "Command",
     "CommandOutput",
     "Commands",
     "Cursor",
-    "Decision",
     "Done",
     "Encoding",
     "Executed",
@@ -80,7 +71,6 @@ __all__ = [
     "Member",
     "MemberMade",
     "Members",
-    "Mode",
     "NewAgent",
     "NewCommand",
     "NewDecision",
@@ -88,10 +78,8 @@ __all__ = [
     "NewKey",
     "NewMember",
     "NewSandbox",
-    "NotYet",
     "PerStream",
     "Problem",
     "Sandbox",
-    "Time",
     "Written",
 ]
