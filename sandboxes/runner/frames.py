@@ -159,9 +159,16 @@ class Parser:
         if self._strict and self._found:
             raise BrokenFrame("bytes between frames")
         at = self._buffer.find(wanted, 0, end)
-        gone = at if at >= 0 else max(0, end - len(wanted) + 1)
+        gone = at if at >= 0 else max(0, end - max(len(wanted) - 1, self._begun_marker(end)))
         self._drop(gone, skipped=gone)
         return gone
+
+    def _begun_marker(self, end: int) -> int:
+        """How many of the last bytes may be the beginning of a marker whose rest is still to come."""
+        if self.marker is None:
+            return 0
+        most = min(end, MARKER_BYTES - 1)
+        return next((n for n in range(most, 0, -1) if self._buffer[end - n : end] == self.marker[:n]), 0)
 
     def _opens(self, kind: int, payload: bytes) -> bool:
         """Only a HELLO that repeats the marker opens a session: late bytes of an older client may come in between."""

@@ -3,7 +3,7 @@ import random
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandboxes.runner import frames
@@ -107,6 +107,7 @@ def test_host_refuses_a_wrong_checksum():
             list(fresh.feed(bytes(other) + bytes(400_000)))
 
 
+@settings(max_examples=1000)
 @given(some_frames, st.integers(1, 500), st.integers(0, 1000))
 def test_half_a_frame_of_a_dead_client_never_harms_the_next(sent, missing, seed):
     parser = runner_parser()

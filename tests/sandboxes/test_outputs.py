@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sandboxes import outputs
@@ -28,6 +28,7 @@ def written(tmp_path: Path, puts: list[tuple[int, bytes]]) -> Stream:
     repeat=st.integers(0, 20),
     restart=st.booleans(),
 )
+@example(content=bytes(21), cuts=[], repeat=0, restart=False)
 def test_any_pieces_in_order_give_the_whole_or_its_two_ends(tmp_path_factory, content, cuts, repeat, restart):
     original, outputs.SEGMENT_BYTES = outputs.SEGMENT_BYTES, 10
     try:
