@@ -63,7 +63,7 @@ async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
 
 @door(router, "GET", "/sandboxes/{sandbox_id}/commands", may=SEES, answers={200: schemas.Commands})
 async def list_commands(request: HttpRequest, sandbox_id: str, status: CommandStatus | None = None) -> schemas.Commands:
-    """List the last 200 commands of a sandbox. Newest first; commands that wait for a reviewer are actions yet."""
+    """List the last 200 commands of a sandbox. Newest first. What still waits for a reviewer is among the actions."""
     found = await db.read(_commands, caller(request), sandbox_id, status)
     return schemas.Commands(items=[schemas.Command.of(row) for row in found])
 

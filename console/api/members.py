@@ -55,7 +55,8 @@ def _remove(who: Caller, member_id: str) -> None:
 
 @manages("PUT", "/members/{member_id}/permissions/{permission}", answers={200: schemas.Done})
 async def give_permission(request: HttpRequest, member_id: str, permission: str) -> schemas.Done:
-    """Give a member a permission. Once more changes nothing. Nobody gives `sandboxes:run` to themselves."""
+    """Give a member a permission. Once more changes nothing. Nobody gives `sandboxes:run` to
+    themselves, save the only member of a workspace."""
     await db.write(acting.change, members.give, acting.other_member, caller(request), member_id, permission)
     return schemas.Done()
 
