@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import NamedTuple
 
+from lib import signals
 from lib.place import CHECKOUT
 
-PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1
 
 
@@ -21,16 +21,6 @@ class Ended(NamedTuple):
 
 def run(command: Sequence[str], env: Mapping[str, str]) -> Ended:
     """Runs it in the checkout, in a process group of its own, or Ctrl-C would reach it twice."""
-    parent = os.getpid()
-
-    def die_with_us() -> None:
-        # A `kill -9` of us must look like one of the console: it goes, its sandboxes stay and are found again.
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    child = subprocess.Popen(command, env=env, cwd=CHECKOUT, process_group=0, preexec_fn=die_with_us)
-
     told = False
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
@@ -38,15 +28,27 @@ def run(command: Sequence[str], env: Mapping[str, str]) -> Ended:
         told = True
         child.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in PASSED_ON if not ignored(number)}
-    try:
-        code = child.wait()
-        return Ended(code, told)
-    finally:
+    before = {number: signal.getsignal(number) for number in signals.HEEDED}
+    with signals.held_back():
+        child = _started(command, env)
+        signals.handled_by(pass_on)
+    code = child.wait()
+    if told:
+        signals.stopping()
+    else:
         for number, handler in before.items():
             signal.signal(number, handler)
+    return Ended(code, told)
 
 
-def ignored(number: int) -> bool:
-    """Started under nohup, SIGHUP stays ignored."""
-    return signal.getsignal(number) is signal.SIG_IGN
+def _started(command: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    parent = os.getpid()
+
+    def in_child() -> None:
+        signals.let_through()
+        # A `kill -9` of us must look like one of the console: it goes, its sandboxes stay and are found again.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return subprocess.Popen(command, env=env, cwd=CHECKOUT, process_group=0, preexec_fn=in_child)

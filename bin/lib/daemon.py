@@ -7,12 +7,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import docker
 
-from lib import debian, leftovers
+from lib import debian, leftovers, signals
 from lib.place import Place
 from lib.say import Stop, say
 
@@ -53,6 +54,7 @@ class OwnDaemon:
         self.config_file = place.var / "docker.json"
         self.pid_file = place.run / "docker.pid"
         self.log = place.var / "docker.log"
+        self.started: subprocess.Popen[bytes] | None = None
 
     def chosen_before(self) -> bool:
         return (self.place.var / "docker").is_dir()
@@ -65,7 +67,6 @@ class OwnDaemon:
             )
         self.place.run.mkdir(mode=0o700, exist_ok=True)
         changed = self._configure(runtimes)
-        started = None
         if pid := self.pid():
             if changed:
                 os.kill(pid, signal.SIGHUP)  # dockerd takes new runtimes without a restart
@@ -73,8 +74,9 @@ class OwnDaemon:
             if not debian.find("dockerd"):
                 install_docker()
             mount_cgroups()
-            started = self._launch()
-        self._wait_until_up(started)
+            with signals.held_back():
+                self.started = self._launch()
+        self._wait_until_up()
 
     def _configure(self, runtimes: Mapping[str, Any]) -> bool:
         config = {
@@ -109,6 +111,7 @@ class OwnDaemon:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=signals.let_through,
             )
 
     def _forget_dead(self) -> None:
@@ -118,15 +121,17 @@ class OwnDaemon:
         if not process_of(containerd / "containerd.pid", str(containerd / "containerd.toml")):
             (containerd / "containerd.pid").unlink(missing_ok=True)
 
-    def _wait_until_up(self, started: subprocess.Popen[bytes] | None) -> None:
+    def _wait_until_up(self) -> None:
         end = time.monotonic() + START_S
         while not answers(self.address):
-            died = started is not None and started.poll() is not None
+            died = self.started is not None and self.started.poll() is not None
             if died or time.monotonic() > end:
                 raise Stop(f"our Docker daemon does not answer; the reason is at the end of {self.log}")
             time.sleep(0.1)
 
     def pid(self) -> int | None:
+        if self.started and self.started.poll() is None:
+            return self.started.pid  # its file comes later, and a stop may come before
         return process_of(self.pid_file, str(self.config_file))
 
     def running(self) -> list[str]:
@@ -157,15 +162,15 @@ class OwnDaemon:
             say(f"our Docker daemon (process {pid}) did not stop within {STOP_S} s; see {self.log}")
 
     def _end_containers(self) -> None:
-        client = docker.DockerClient(base_url=self.address, timeout=30)
-        try:
-            for container in client.containers.list():
-                say(f"ending {container.name}, still running")
-                container.kill()
-        except (docker.errors.APIError, OSError) as problem:
-            say(f"not all sandboxes could be ended: {problem}")
-        finally:
-            client.close()
+        if not answers(self.address):
+            return  # on its way up, or stuck: `stop` looks for what it left
+        with closing(docker.DockerClient(base_url=self.address, timeout=30)) as client:
+            try:
+                for container in client.containers.list():
+                    say(f"ending {container.name}, still running")
+                    container.kill()
+            except (docker.errors.APIError, OSError) as problem:
+                say(f"not all sandboxes could be ended: {problem}")
 
 
 def process_of(pid_file: Path, word: str) -> int | None:

@@ -47,7 +47,7 @@ def unmount(*folders: Path) -> None:
     for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
         point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), line.split()[1]))
         if any(point.is_relative_to(folder) for folder in folders):
-            subprocess.run(["umount", "--lazy", point], capture_output=True)
+            subprocess.run(["umount", "--lazy", point], capture_output=True, process_group=0)
 
 
 def loops(folder: Path) -> list[Path]:
@@ -63,4 +63,4 @@ def loops(folder: Path) -> list[Path]:
 def free_loops(folder: Path) -> None:
     """Sandbox disks of a console that was killed: nobody else would give their devices back."""
     for device in loops(folder):
-        subprocess.run(["losetup", "--detach", device], capture_output=True)
+        subprocess.run(["losetup", "--detach", device], capture_output=True, process_group=0)

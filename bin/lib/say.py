@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 
 class Stop(Exception):
@@ -9,7 +10,8 @@ class Stop(Exception):
 
 
 def say(text: str) -> None:
-    print(f"sandgate: {text}", flush=True)
+    with suppress(OSError):  # the terminal may be closed already, and that must not break off the way out
+        print(f"sandgate: {text}", flush=True)
 
 
 def run(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None, fix: str = "") -> None:

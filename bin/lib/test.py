@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
-from lib import child, debian, lock, venv
+from lib import child, debian, lock, signals, venv
 from lib.place import CHECKOUT, Place, place
 from lib.say import Stop, say
-from lib.up import stop_on_signals
 
 ABOUT = """Runs every check and test, or one part with arguments for pytest: bin/test gvisor -k timeout
 A skipped test is a failure: what cannot run here is not tested here."""
@@ -38,7 +37,7 @@ PARTS = ("lint", "unit", "gvisor", "browser")  # what runs when nothing is named
 
 def main(arguments: Sequence[str]) -> int:
     options, more = parse(arguments)
-    stop_on_signals()
+    signals.stop_on_signals()
     parts = [options.part] if options.part else list(PARTS)
     try:
         venv.enter("requirements.txt", "requirements-test.txt")
@@ -72,6 +71,7 @@ def run_all(here: Place, parts: list[str], more: list[str], *, own_docker: bool)
             engine.ready(here, own)
         failed = [name for part in parts for name in run_part(here, part, more, env)]
     finally:
+        signals.stopping()
         if own:
             own.stop()
         held.close()

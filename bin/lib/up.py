@@ -2,13 +2,11 @@
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import TYPE_CHECKING
 
-from lib import child, lock, venv
+from lib import child, lock, signals, venv
 from lib.place import CHECKOUT, Place, place
 from lib.say import Stop, say
 
@@ -29,7 +27,7 @@ SETTINGS = """environment:
 
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
-    stop_on_signals()
+    signals.stop_on_signals()
     try:
         here = place()
         if options.forget_first_run:
@@ -52,16 +50,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def stop_on_signals() -> None:
-    """SIGINT too: in the background of a script it comes ignored, and then `kill -INT` would do nothing."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupt)
-
-
-def interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def forget_first_run(here: Place) -> int:
     path = here.var / "first-run.json"
     if not path.exists():
@@ -81,10 +69,11 @@ def serve(here: Place, *, own_docker: bool) -> int:
     try:
         engine.ready(here, own)
         env = {**os.environ, "SANDGATE_VAR": str(here.var)}
-        code, _ = child.run([str(venv.PYTHON), str(CHECKOUT / "manage.py"), "up"], env)
-        orderly = code == 0
+        code, told = child.run([str(venv.PYTHON), str(CHECKOUT / "manage.py"), "up"], env)
+        orderly = told or code == 0  # even where a second Ctrl-C killed it: whoever says stop wants nothing left
         return code if code >= 0 else 128 - code
     finally:
+        signals.stopping()
         if own:
             leave(own, orderly=orderly)
         held.close()

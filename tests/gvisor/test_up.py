@@ -142,6 +142,32 @@ def test_ctrl_c_ends_sandboxes_and_daemon_and_leaves_no_process(console: Console
     assert_nothing_left(console.place)
 
 
+@pytest.mark.parametrize("after_s", [0.1, 0.3, 0.8])
+def test_ctrl_c_again_and_again_leaves_nothing_either(console: Console, after_s: float) -> None:
+    """The second one may kill the console, or fall while the daemon is being stopped."""
+    console.up()
+    with console.api() as api:
+        api.post("/sandboxes", json={}).raise_for_status()
+    assert console.process
+    console.process.send_signal(signal.SIGINT)
+    for _ in range(3):
+        time.sleep(after_s)
+        console.process.send_signal(signal.SIGINT)
+    console.process.wait(timeout=60)
+    assert_nothing_left(console.place)
+
+
+def test_ctrl_c_while_the_daemon_starts_leaves_nothing(console: Console) -> None:
+    env = {**os.environ, "SANDGATE_VAR": str(console.place.var), "SANDGATE_PORT": str(console.port)}
+    console.process = subprocess.Popen(
+        [sys.executable, CHECKOUT / "bin/up", "--own-docker"], env=env, stdout=subprocess.PIPE, text=True
+    )
+    assert console.process.stdout
+    assert any("starting a Docker daemon" in line for line in iter(console.process.stdout.readline, ""))
+    assert console.end(signal.SIGINT) == 130
+    assert_nothing_left(console.place)
+
+
 def test_kill_9_leaves_sandboxes_and_the_next_start_has_them_with_their_files(console: Console) -> None:
     console.up()
     with console.api() as api:

@@ -65,3 +65,50 @@ def alive(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+# What bin/up and bin/test are made of: a child that ends at once when told, then a way out that takes its time.
+SLOW_WAY_OUT = """
+import os, sys, time
+from lib import child, signals
+signals.stop_on_signals()
+CHILD = "import time; print('ready', flush=True); time.sleep(60)"
+try:
+    if "child" in sys.argv:
+        child.run([sys.executable, "-c", CHILD], dict(os.environ))
+    else:
+        print("ready", flush=True)
+        time.sleep(60)
+finally:
+    signals.stopping()
+    print("on the way out", flush=True)
+    time.sleep(1)
+    print("nothing left", flush=True)
+"""
+
+
+@pytest.mark.parametrize("where", ["child", "set-up"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_further_signals_do_not_break_off_the_way_out(where: str, number: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_WAY_OUT, where],
+        cwd=CHECKOUT / "bin",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        process_group=0,
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, number)
+        assert process.stdout.readline() == "on the way out\n"
+        for _ in range(3):
+            time.sleep(0.1)
+            os.killpg(process.pid, number)
+        said = process.stdout.read()
+    finally:
+        process.kill()
+        process.communicate()
+    assert said.endswith("nothing left\n")
+    assert "stopping" in said
