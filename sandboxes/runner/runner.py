@@ -241,7 +241,7 @@ def prepare(volume: str) -> None:
         rights.bind(source, target)
     hidden = os.path.join(volume, "hidden")
     os.makedirs(hidden, mode=0o555, exist_ok=True)
-    # gVisor shows PID 1 with its environment and open files to all. A /proc mounted anew still does: no secret in there.
+    # gVisor shows PID 1 with its environment and open files to all; in a /proc mounted anew still. No secret is there.
     rights.bind(hidden, "/proc/1")
     rights.keep_only_what_keepers_need()
 
