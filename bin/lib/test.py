@@ -14,7 +14,9 @@ from lib.place import CHECKOUT, Place, place
 from lib.say import Stop, say
 
 ABOUT = """Runs every check and test, or one part with arguments for pytest: bin/test gvisor -k timeout
-A skipped test is a failure: what cannot run here is not tested here."""
+A skipped test is a failure: what cannot run here is not tested here.
+`bench` runs only when it is named. It measures and does not judge: tables of ratios, kept in tests/bench/out too.
+Its arguments go to the scripts in tests/bench: bin/test bench --runs 200"""
 NEEDS_ENGINE = {"gvisor", "browser", "bench"}
 BIN = CHECKOUT / ".venv/bin"
 CHECKS: dict[str, list[str | Path]] = {
@@ -30,9 +32,8 @@ TESTS = {
     "unit": ["tests", *(f"--ignore=tests/{part}" for part in NOT_UNIT)],
     "gvisor": ["tests/gvisor"],
     "browser": ["tests/browser"],
-    "bench": ["tests/bench", "-s"],
 }
-PARTS = ("lint", "unit", "gvisor", "browser")  # what runs when nothing is named; bench measures, it does not judge
+PARTS = ("lint", *TESTS)  # what runs when nothing is named
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 def parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="bin/test", description=ABOUT, formatter_class=form)
-    parser.add_argument("part", nargs="?", choices=["lint", *TESTS], help="only this part, with pytest's arguments")
+    parser.add_argument("part", nargs="?", choices=[*PARTS, "bench"], help="only this part, with further arguments")
     parser.add_argument("--own-docker", action="store_true", help="a Docker daemon of our own beside yours")
     return parser.parse_known_args(arguments)
 
@@ -75,23 +76,36 @@ def run_all(here: Place, parts: list[str], more: list[str], *, own_docker: bool)
         if own:
             own.stop()
         held.close()
-    say(f"failed: {', '.join(failed)}" if failed else f"passed: {', '.join(parts)}")
+    good = "measured" if parts == ["bench"] else "passed"
+    say(f"failed: {', '.join(failed)}" if failed else f"{good}: {', '.join(parts)}")
     return 1 if failed else 0
 
 
 def run_part(here: Place, part: str, more: list[str], env: Mapping[str, str]) -> list[str]:
     """Names of what failed. One failure does not keep the rest from running."""
+    if part == "bench":
+        return [script for script in benches() if not timed(script, measuring(script, more, env), good="measured")]
     if part != "lint":
         return [] if timed(part, partial(run_tests, here, part, more, env)) else [part]
     return [name for name, command in CHECKS.items() if not timed(name, partial(succeeds, command, env))]
 
 
-def timed(name: str, judge: Callable[[], bool]) -> bool:
+def timed(name: str, judge: Callable[[], bool], good: str = "passed") -> bool:
     say(f"{name} …")
     began = time.monotonic()
-    good = judge()
-    say(f"{name}: {'passed' if good else 'FAILED'} in {time.monotonic() - began:.1f} s")
-    return good
+    is_good = judge()
+    say(f"{name}: {good if is_good else 'FAILED'} in {time.monotonic() - began:.1f} s")
+    return is_good
+
+
+def benches() -> list[str]:
+    """Modules of tests/bench that can be run by themselves."""
+    files = sorted((CHECKOUT / "tests/bench").glob("*.py"))
+    return [f"tests.bench.{file.stem}" for file in files if 'if __name__ == "__main__"' in file.read_text()]
+
+
+def measuring(script: str, more: list[str], env: Mapping[str, str]) -> Callable[[], bool]:
+    return partial(succeeds, [BIN / "python", "-m", script, *more], env)
 
 
 def run_tests(here: Place, part: str, more: list[str], env: Mapping[str, str]) -> bool:

@@ -11,13 +11,17 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from sandboxes.engine import Box
+from tests.bench import report
 from tests.gvisor.engines import Bench, new_config
 
 MB = 1 << 20
 EXEC_REACH = 0.3
+
+measured: dict[str, object] = {}
 
 
 class Plain:
@@ -65,6 +69,7 @@ def line(name: str, times: list[float]) -> str:
 def compare(title: str, names: tuple[str, ...], columns: list[list[float]], reach: float | None = None) -> None:
     """The last column is what the others are measured by."""
     base = statistics.median(columns[-1])
+    measured[title] = {name: statistics.median(times) for name, times in zip(names, columns, strict=True)}
     print(title)
     for name, times in zip(names, columns, strict=True):
         ratio = statistics.median(times) / base
@@ -100,6 +105,7 @@ def volume(bench: Bench, box: Box) -> None:
         ("100 MB read", lambda: bench.read(box, "/work/big")),
     ):
         took_ms = statistics.median(timed(call) for _ in range(3))
+        measured[name] = took_ms
         print(f"  {name:<30} {took_ms:7.0f} ms  {100_000 / took_ms:6.0f} MB/s")
     small = os.urandom(1024)
     print(line("1 KB written", [timed(lambda: bench.write(box, "/work/small", small)) for _ in range(40)]))
@@ -115,6 +121,15 @@ def memory_mb(container_id: str) -> float:
     return float("nan")
 
 
+def measure(bench: Bench, box: Box, plain: Plain, runs: int) -> None:
+    time.sleep(2)
+    ours, bare = memory_mb(box.container_id), memory_mb(plain.container.id)
+    print(f"idle memory: ours {ours:.1f} MB, a bare sleep {bare:.1f} MB")
+    commands(bench, box, plain, runs)
+    volume(bench, box)
+    creates(bench, plain, max(3, runs // 6))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=60)
@@ -123,14 +138,10 @@ def main() -> None:
         bench = Bench(new_config(Path(var)))
         try:
             bench.do(bench.engine.start())
-            box, plain = bench.create(), Plain(bench)
-            time.sleep(2)
-            ours, bare = memory_mb(box.container_id), memory_mb(plain.container.id)
-            print(f"idle memory: ours {ours:.1f} MB, a bare sleep {bare:.1f} MB")
-            commands(bench, box, plain, runs)
-            volume(bench, box)
-            creates(bench, plain, max(3, runs // 6))
-            plain.close()
+            box = bench.create()
+            with closing(Plain(bench)) as plain:
+                measure(bench, box, plain, runs)
+            report.keep("engine", runs=runs, medians_ms=measured)
         finally:
             bench.close()
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import docker
 
 from sandboxes.engine import EngineConfig
+from tests.bench import report
 from tests.gvisor.engines import engine_var
 from tests.gvisor.served import Served
 
@@ -86,6 +87,7 @@ def main() -> None:
     print(shown("docker exec true", exec_))
     ratio = statistics.median(rest) / statistics.median(exec_)
     print(f"ratio of medians {ratio:.2f} (to reach: {REACH}), {runs} runs each, in turn")
+    report.keep("true", runs=runs, rest_ms=rest, docker_exec_ms=exec_, ratio=ratio, reach=REACH)
 
 
 if __name__ == "__main__":

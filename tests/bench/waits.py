@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.bench import report
 from tests.server.conftest import Client, connect
 from tests.server.test_up import up
 from tests.server.test_waits import PER_KEY, WAITING, ping, seed
@@ -43,6 +44,7 @@ def main() -> None:
         print(f"idle                 p50 {idle:5.1f} ms   p95 {idle_p95:5.1f} ms")
         print(f"{WAITING} long-polls wait  p50 {busy:5.1f} ms   p95 {busy_p95:5.1f} ms")
         print(f"ratio of medians {busy / idle:.2f} (to reach: at most {REACH}), {runs} runs each")
+        report.keep("waits", runs=runs, idle_ms=idle, waiting_ms=busy, ratio=busy / idle, reach=REACH)
         for each in (client, *waits):
             each.sock.close()
 

@@ -1,14 +1,16 @@
 """What the set-up takes from the machine: its mirror, its runsc; and what it keeps from running twice."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from lib import debian, lock, runsc
-from lib.place import Place
+from lib.place import CHECKOUT, Place
 from lib.say import Stop, run
-from lib.test import none_skipped
+from lib.test import benches, none_skipped
 
 
 @pytest.mark.parametrize(
@@ -71,3 +73,15 @@ def test_a_skipped_test_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     assert not none_skipped(report)
     assert "skipped: a.b" in capsys.readouterr().out
+
+
+def test_there_is_something_that_measures() -> None:
+    assert {"tests.bench.true", "tests.bench.waits", "tests.bench.engine"} <= set(benches())
+
+
+@pytest.mark.parametrize("script", benches())
+def test_each_bench_takes_the_arguments_that_bin_test_passes_on(script: str) -> None:
+    command = [sys.executable, "-m", script, "--help"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "--runs" in done.stdout
