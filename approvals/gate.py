@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -21,15 +21,16 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key, Member
 from console.workspaces.once import KEPT_FOR
 
-from . import policy, states
+from . import payloads, policy, states
 from .digest import digest
 from .errors import NoReviewer, NotEnabled, PassSpent, TooMany
-from .models import Action, Execution
+from .models import Action, Execution, PayloadUse
 
 PENDING_FOR = timedelta(hours=24)
 APPROVED_FOR = timedelta(minutes=10)
 OPEN_PROPOSALS = 20
 PROPOSALS_A_MINUTE = 60
+PAYLOAD_BYTES = 200 << 20  # over all open actions of an agent
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Proposal:
     arguments: Mapping[str, Any]
     profile: Mapping[str, Any]
     bases: Mapping[str, str | None] = field(default_factory=dict)
+    replaced: Mapping[str, int] = field(default_factory=dict)  # SHA-256 → bytes of those bases that a reviewer can see
     flags: tuple[str, ...] = ()
     conversation: str = ""
     parent_action: str = ""
@@ -60,6 +62,10 @@ class Proposal:
             arguments=self.arguments,
             bases=self.bases,
         )
+
+    def payloads(self) -> dict[str, int]:
+        """SHA-256 → bytes of every content that has to stay for as long as its row."""
+        return {**payloads.sizes(self.arguments), **self.replaced}
 
 
 @dataclass(frozen=True)
@@ -105,21 +111,38 @@ def submit(proposal: Proposal) -> Wait | Pass:
         if known := earlier(proposal):
             return Wait(known.pk)
         _of(proposal).update(idempotency_key=None)  # what had it is too old to be found
-    agent = Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
-    if agent is not None and not agent.sandbox_enabled:
-        raise NotEnabled(agent.name)
-    verdict = policy.judge(kind=proposal.kind, gated=agent is not None, mode=_mode(agent, proposal.kind))
-    if verdict.effect == "allow":
+    agent, verdict = _judged(proposal)
+    if agent is None or verdict.effect == "allow":
         return _start_at_once(proposal, key, verdict)
-    assert agent is not None
     if not proposal.idempotency_key and (other := _joinable(proposal)):
         return Wait(other.pk, joined=True)
-    _check_can_ask(agent)
+    _check_can_ask(agent, proposal)
     action = _record(
         proposal, key, status="pending", asked=True, why_asked=verdict.why, expires_at=timezone.now() + PENDING_FOR
     )
-    states.announce(action, status="pending", actor=caller.actor, profile=dict(proposal.profile))
+    # Not the environment: it may hold secrets, and the digest binds it.
+    about = {name: proposal.profile.get(name) for name in ("image", "network", "settings_version")}
+    states.announce(action, status="pending", actor=caller.actor, profile=about)
     return Wait(action.pk)
+
+
+def check_room(proposal: Proposal) -> None:
+    """What `submit` would refuse now, before the contents go to disk. It looks again: this promises nothing."""
+    agent, verdict = _judged(proposal)
+    if agent is None or verdict.effect == "allow":
+        return
+    if not (earlier(proposal) if proposal.idempotency_key else _joinable(proposal)):
+        _check_can_ask(agent, proposal)
+
+
+def _judged(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
+    """By the agent's settings as they are now; without an agent nobody is asked."""
+    agent = Agent.objects.get(pk=proposal.caller.agent_id) if proposal.caller.agent_id else None
+    if agent is not None and not agent.sandbox_enabled:
+        raise NotEnabled(agent.name)
+    verdict = policy.judge(kind=proposal.kind, gated=agent is not None, mode=_mode(agent, proposal.kind))
+    assert agent is not None or verdict.effect == "allow"
+    return agent, verdict
 
 
 def _mode(agent: Agent | None, kind: policy.Kind) -> str:
@@ -165,7 +188,7 @@ def _left_it_so(action: Action, proposal: Proposal) -> bool:
     return action.status == "succeeded" and set(proposal.bases.values()) == {written}
 
 
-def _check_can_ask(agent: Agent) -> None:
+def _check_can_ask(agent: Agent, proposal: Proposal) -> None:
     if not reviewers(agent).exists():
         raise NoReviewer(
             f"Nobody can approve for agent {agent.name}: no member besides its owner has `approvals:review`. "
@@ -179,6 +202,20 @@ def _check_can_ask(agent: Agent) -> None:
         )
     if own.filter(asked=True, created_at__gt=timezone.now() - timedelta(minutes=1)).count() >= PROPOSALS_A_MINUTE:
         raise TooMany(f"{agent.name} proposed {PROPOSALS_A_MINUTE} times within a minute. Slow down.", retry_after=60)
+    _check_payload(agent, sum(proposal.payloads().values()))
+
+
+def _check_payload(agent: Agent, more_bytes: int) -> None:
+    if not more_bytes:
+        return
+    open_ = PayloadUse.objects.filter(action__in=Action.objects.filter(agent=agent).open())
+    held_bytes: int = open_.aggregate(total=Sum("size"))["total"] or 0
+    if held_bytes + more_bytes > PAYLOAD_BYTES:
+        raise TooMany(
+            f"{agent.name} has contents of {held_bytes} bytes in calls that have not ended; with the {more_bytes} of "
+            f"this call it would be more than {PAYLOAD_BYTES}. Wait for one to be decided, or cancel one.",
+            retry_after=30,
+        )
 
 
 def reviewers(agent: Agent) -> Any:
@@ -189,7 +226,7 @@ def reviewers(agent: Agent) -> Any:
 
 def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
     caller = proposal.caller
-    return Action.objects.create(
+    action = Action.objects.create(
         workspace_id=caller.workspace_id,
         agent_id=caller.agent_id,
         key_id=caller.key_id,
@@ -207,6 +244,9 @@ def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
         idempotency_key=proposal.idempotency_key,
         **fields,
     )
+    uses = (PayloadUse(action=action, sha256=sha256, size=size) for sha256, size in proposal.payloads().items())
+    PayloadUse.objects.bulk_create(uses)
+    return action
 
 
 def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) -> Pass:
@@ -240,17 +280,30 @@ def _stopped(action: Action) -> bool:
     agent = action.agent
     if agent is not None:
         if not agent.sandbox_enabled or not agent.may(permissions.SANDBOXES_RUN):
-            return _end(action, "cancelled", f"Agent {agent.name} may no longer use sandboxes, so this did not start.")
+            return cancel_approved(action, f"Agent {agent.name} may no longer use sandboxes, so this did not start.")
         if agent.settings_version != action.profile.get("settings_version"):
-            return _end(action, "superseded", f"The Agent Tools of {agent.name} changed after this was approved.")
+            return _settings_changed(action)
     for decision in action.decisions.select_related("by__user").filter(verdict="approve"):
         if not decision.by.may(permissions.APPROVALS_REVIEW):
-            return _end(action, "cancelled", f"{decision.by} approved this and may no longer review.")
+            return cancel_approved(action, f"{decision.by} approved this and may no longer review.")
     return False
 
 
-def _end(action: Action, status: str, why: str) -> bool:
-    return supersede(action, why) if status == "superseded" else cancel_approved(action, why)
+def outdated() -> list[str]:
+    """Proposals made under Agent Tools that have changed since."""
+    versions = Action.objects.filter(status="pending", agent__isnull=False).values_list(
+        "pk", "profile__settings_version", "agent__settings_version"
+    )
+    return [action_id for action_id, then, now in versions if then != now]
+
+
+def supersede_outdated() -> int:
+    return sum(_settings_changed(action) for action in Action.objects.filter(pk__in=outdated()).select_related("agent"))
+
+
+def _settings_changed(action: Action) -> bool:
+    assert action.agent
+    return supersede(action, f"The Agent Tools of {action.agent.name} changed after this was proposed. It was not run.")
 
 
 def cancel_approved(action: Action, why: str) -> bool:

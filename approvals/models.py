@@ -53,7 +53,7 @@ class Action(models.Model):
     tool_version = models.PositiveSmallIntegerField(default=1)
     arguments = models.JSONField(default=dict)  # validated, defaults filled in; contents over 4 KiB as {sha256, size}
     bases = models.JSONField(default=dict)  # path → SHA-256 of the file that the call would replace, null for none
-    profile = models.JSONField(default=dict)  # image id, network, user, settings version
+    profile = models.JSONField(default=dict)  # image id, network, user, environment, settings version
     digest = models.CharField(max_length=64)
     digest_version = models.PositiveSmallIntegerField(default=DIGEST_VERSION)
     reason = models.TextField(blank=True)  # what the agent says; never in the digest
@@ -158,3 +158,18 @@ class Execution(models.Model):
 
     def __str__(self) -> str:
         return self.action_id
+
+
+class PayloadUse(models.Model):
+    """A kept content that an action names, in its arguments or as what it would replace. What no row here names is
+    garbage."""
+
+    action = models.ForeignKey(Action, models.PROTECT, related_name="payload_uses")
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size = models.PositiveBigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["action", "sha256"], name="payload_use_once")]
+
+    def __str__(self) -> str:
+        return f"{self.sha256} of {self.action_id}"

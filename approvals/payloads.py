@@ -1,9 +1,14 @@
 """Contents too large for a row, kept once under their SHA-256. Written before the row that names them, so that a row
-never names what is not there; a file that no row names is garbage, not a fault."""
+never names what is not there; a file that no row names is garbage, not a fault, and goes after an hour.
+
+A call that is refused must leave nothing: what `pack` and `hold` put into arguments stays in memory until `keep_all`.
+"""
 
 import os
 import tempfile
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +16,61 @@ from django.core.files.storage import FileSystemStorage, storages
 
 from .digest import INLINE_BYTES, reference
 
+GARBAGE_AFTER_S = 3600  # a content must be named by a row within this time after it was kept
+_one_at_a_time = threading.Lock()  # a file that is found here, to be named, is not removed between the two
 
-def _path(sha256: str) -> Path:
+
+class Held(dict[str, Any]):
+    """A reference {sha256, size} whose content is in memory, and maybe nowhere else."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(reference(content))
+        self.content = content
+
+
+def _store() -> FileSystemStorage:
     store = storages["blobs"]
     assert isinstance(store, FileSystemStorage)
-    return Path(store.path(f"{sha256[:2]}/{sha256}"))
+    return store
 
 
-def keep(content: bytes) -> dict[str, Any]:
-    """The reference {sha256, size}; on return the content is on disk, whole."""
-    found = reference(content)
-    path = _path(found["sha256"])
-    if path.exists():
-        return found
+def _path(sha256: str) -> Path:
+    return Path(_store().path(f"{sha256[:2]}/{sha256}"))
+
+
+def hold(content: bytes) -> Held:
+    return Held(content)
+
+
+def pack(text: str) -> str | Held:
+    """A text as it stands in arguments: itself up to 4 KiB, else a reference to it."""
+    content = text.encode()
+    return text if len(content) <= INLINE_BYTES else Held(content)
+
+
+def keep_all(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with every content that they held on disk, whole, and no longer in them."""
+    return {name: keep(value) if isinstance(value, Held) else value for name, value in arguments.items()}
+
+
+def keep(held: Held) -> dict[str, Any]:
+    """On return the content is on disk, whole, for an hour at least."""
+    path = _path(held["sha256"])
+    if not _found_young(path):
+        _write(path, held.content)
+    return dict(held)
+
+
+def _found_young(path: Path) -> bool:
+    with _one_at_a_time:
+        try:
+            os.utime(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent)
     try:
@@ -35,17 +82,12 @@ def keep(content: bytes) -> dict[str, Any]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    return found
-
-
-def pack(text: str) -> str | dict[str, Any]:
-    """A text as it stands in arguments: itself up to 4 KiB, else a reference to it."""
-    content = text.encode()
-    return text if len(content) <= INLINE_BYTES else keep(content)
 
 
 def content(value: str | Mapping[str, Any]) -> bytes:
-    """The bytes that `pack` or `keep` put away, or a short text's own."""
+    """The bytes that `pack` or `hold` put away, or a short text's own."""
+    if isinstance(value, Held):
+        return value.content
     if isinstance(value, str):
         return value.encode()
     return _path(value["sha256"]).read_bytes()
@@ -54,3 +96,34 @@ def content(value: str | Mapping[str, Any]) -> bytes:
 def path(value: Mapping[str, Any]) -> Path:
     """Where a kept content lies, for streaming it."""
     return _path(value["sha256"])
+
+
+def sizes(arguments: Mapping[str, Any]) -> dict[str, int]:
+    """SHA-256 → bytes of every content that arguments refer to. A mapping of texts, such as `env`, is no reference."""
+    return {
+        value["sha256"]: value["size"]
+        for value in arguments.values()
+        if isinstance(value, Mapping) and set(value) == {"sha256", "size"} and isinstance(value["size"], int)
+    }
+
+
+def files() -> Iterator[Path]:
+    """Everything that lies there, folder by folder."""
+    root = Path(_store().location)
+    for folder in sorted(root.iterdir()) if root.exists() else ():
+        yield from sorted(folder.iterdir()) if folder.is_dir() else ()
+
+
+def is_old(file: Path) -> bool:
+    try:
+        return file.stat().st_mtime < time.time() - GARBAGE_AFTER_S
+    except FileNotFoundError:
+        return False
+
+
+def remove_old(file: Path) -> bool:
+    """Unless somebody has just found it there and is about to name it."""
+    with _one_at_a_time:
+        if old := is_old(file):
+            file.unlink(missing_ok=True)
+        return old

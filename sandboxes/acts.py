@@ -24,6 +24,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
 from . import host, lifecycle, outputs
+from .engine import Seen
 from .lifecycle import NewSandbox
 from .models import Command, Sandbox
 from .toolsets import named
@@ -94,8 +95,13 @@ async def propose(
     if idempotency_key and (known := await db.read(gate.earlier, proposal)):
         return Proposed(known.pk)  # whatever has become of the sandbox since
     lifecycle.check_live(sandbox)
+    base = None
     if agent and proposal.kind == "write":
-        proposal = replace(proposal, bases=await _bases(sandbox.pk, proposal.arguments))
+        base = await _base(sandbox.pk, proposal.arguments["path"])
+        proposal = replace(proposal, **_replacing(proposal.arguments["path"], base))
+    if proposal.payloads():
+        await db.read(gate.check_room, proposal)
+    proposal = await _kept(proposal, payloads.hold(base.content) if base and base.content is not None else None)
     hub = host.hub()
     answer = await hub.ask(hub.dispatcher.submit(proposal))
     return Proposed(answer.action_id, isinstance(answer, gate.Wait) and answer.joined)
@@ -130,6 +136,7 @@ async def _proposal(
             "image": sandbox.image_id,
             "network": sandbox.network,
             "user": "agent",
+            "env": sandbox.env,
             "settings_version": agent.settings_version if agent else 0,
         },
         flags=flags,
@@ -158,23 +165,36 @@ def _checked(
     return checked, _flags(checked)
 
 
-async def _bases(sandbox_id: str, arguments: Mapping[str, Any]) -> dict[str, str | None]:
-    """What the write would replace, bound by hash; kept as a payload, so that a reviewer sees the difference."""
+async def _base(sandbox_id: str, path: str) -> Seen | None:
+    """What a write to `path` would replace."""
     hub = host.hub()
-    path = arguments["path"]
     file = await hub.ask(hub.boxes.box(sandbox_id).look(path))
     if file is not None and file.path != posixpath.normpath(path):
         raise Invalid(f"{path} leads through a link to {file.path}. Write to that path itself.", field="path")
-    if file is not None and file.content is not None:
-        await asyncio.to_thread(payloads.keep, file.content)
-    return {path: file.sha256 if file else None}
+    return file
+
+
+def _replacing(path: str, base: Seen | None) -> dict[str, Any]:
+    """Bound by hash; a short one is kept as a payload too, so that a reviewer sees the difference."""
+    kept = {base.sha256: len(base.content)} if base and base.content is not None else {}
+    return {"bases": {path: base.sha256 if base else None}, "replaced": kept}
+
+
+async def _kept(proposal: gate.Proposal, base: payloads.Held | None) -> gate.Proposal:
+    """Its contents on disk, and out of memory: from here on it may wait for a person."""
+    held = [value for value in (*proposal.arguments.values(), base) if isinstance(value, payloads.Held)]
+    if not held:
+        return proposal
+    if base is not None:
+        await asyncio.to_thread(payloads.keep, base)
+    return replace(proposal, arguments=await asyncio.to_thread(payloads.keep_all, proposal.arguments))
 
 
 def _flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """What a reviewer should look at twice. Flags explain a card; they never lower a verdict."""
     found: set[str] = set()
     for value in arguments.values():
-        if isinstance(value, str) or (isinstance(value, dict) and "sha256" in value):
+        if isinstance(value, str | payloads.Held):
             found |= _flags_of(payloads.content(value))
     return tuple(sorted(found))
 

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from approvals import gate
+from approvals.leftovers import Leftovers
 from approvals.models import Action
 from console.workspaces import db
 
@@ -19,6 +20,7 @@ from .errors import NoRuntime, SandboxError
 
 log = logging.getLogger("sandgate.clock")
 RECONCILE_EVERY = 10  # ticks of a second
+LEFTOVERS_EVERY, LEFTOVERS_FIRST = 600, 20
 STUCK_AFTER_S = 60  # a tick that removes sandboxes may well take half of it
 
 
@@ -31,6 +33,7 @@ class Clock:
     def __init__(self, boxes: Boxes, dispatcher: Dispatcher) -> None:
         self._boxes, self._dispatcher = boxes, dispatcher
         self._ticked_at = monotonic()
+        self._leftovers = Leftovers()
 
     @property
     def is_ticking(self) -> bool:
@@ -40,15 +43,22 @@ class Clock:
         tick = 0
         while True:
             tick, self._ticked_at = tick + 1, monotonic()
-            if await db.read(something_is_due):
-                await db.write(gate.expire)
             try:
+                await self._actions()
+                if tick % LEFTOVERS_EVERY == LEFTOVERS_FIRST and (removed := await self._leftovers.round()):
+                    log.info("Removed %d kept contents that no action names.", removed)
                 await self._sandboxes(tick)
             except SandboxError as error:
-                log.error("Looking after the sandboxes failed, next try in a moment: %s", error.detail)
+                log.error("A round of the clock failed, next try in a moment: %s", error.detail)
             except Exception:  # a boundary: one odd container must not take every sandbox of the host down with it
-                log.exception("Looking after the sandboxes failed, next try in a moment.")
+                log.exception("A round of the clock failed, next try in a moment.")
             await asyncio.sleep(1)
+
+    async def _actions(self) -> None:
+        if await db.read(something_is_due):
+            await db.write(gate.expire)
+        if await db.read(gate.outdated):
+            await db.write(gate.supersede_outdated)
 
     async def _sandboxes(self, tick: int) -> None:
         if self._boxes.engine is None:

@@ -21,7 +21,7 @@ CHUNK = 256 * 1024
 
 
 def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:
-    """`content` is bytes; it is kept before the call is recorded, and stands in the arguments as text or reference."""
+    """`content` is bytes; it stands in the arguments as text or as reference, in memory until the call is let in."""
     check.only(arguments, "path", "content", "mode")
     content, mode = arguments.get("content"), arguments.get("mode")
     if not isinstance(content, bytes):
@@ -39,7 +39,7 @@ def _pack(content: bytes) -> str | dict[str, Any]:
             return content.decode()
         except UnicodeDecodeError:
             pass
-    return payloads.keep(content)
+    return payloads.hold(content)
 
 
 async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, Any]:
