@@ -3,6 +3,7 @@
 The same for a command and a file. It only proposes and waits: when the client leaves, the wait ends and nothing else.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -11,11 +12,13 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from approvals.models import Action
+from console.workspaces.keys import Caller
 from sandboxes import acts
 
 from . import once
 from .door import caller
 from .errors import Refused
+from .waits import waiting
 
 # The published client gives up after 120 s; its agent must have an answer by then, decided or not.
 GATED_CALL_S = 100
@@ -38,8 +41,20 @@ class Ended:
 
 
 async def call(request: HttpRequest, sandbox_id: str, tool: str, arguments: dict[str, Any], *, reason: str) -> Ended:
-    """Takes `arguments` over, and empties them: while it waits for a reviewer, no content stays in memory."""
-    who, began = caller(request), monotonic()
+    """Takes `arguments` over, and empties them: while it waits for a reviewer, no content stays in memory.
+
+    An agent's call is one of its key's waits from before it is proposed: one too many proposes nothing. A workspace
+    key's is none: it waits for no person, and how many commands a sandbox runs at once is bounded elsewhere.
+    """
+    who = caller(request)
+    with waiting(who.key_id) if who.is_agent else nullcontext():
+        return await _call(request, who, sandbox_id, tool, arguments, reason)
+
+
+async def _call(
+    request: HttpRequest, who: Caller, sandbox_id: str, tool: str, arguments: dict[str, Any], reason: str
+) -> Ended:
+    began = monotonic()
     scope = once.scope_of(request) or None
     proposed = await acts.propose(who, sandbox_id, tool, arguments, reason=reason, idempotency_key=scope)
     arguments.clear()

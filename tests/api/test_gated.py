@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from approvals import decisions, gate
+from approvals import decisions, digest, gate, payloads
 from approvals.models import Action, Execution
 from console.workspaces import agents, db, members, permissions
 from console.workspaces.models import Agent
@@ -257,3 +257,48 @@ async def test_bad_files_name_the_field(ask, place, body, field):
 async def test_reading_wants_a_path(ask, place):
     answer = await ask.get(f"/sandboxes/{place.sandbox.pk}/files", key=place.scouts)
     assert (answer.status_code, answer.json()["field"]) == (422, "path")
+
+
+async def test_a_gated_call_is_a_wait_of_its_key_and_one_too_many_proposes_nothing(ask, place, settings):
+    settings.GATED_CALL_S, settings.WAITS_PER_KEY = 20, 3
+    calls = [asyncio.create_task(run(ask, place, f"echo {n}")) for n in range(3)]
+    await until(lambda: Action.objects.count() == 3)
+    refused = await run(ask, place, "echo more")
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
+    assert int(refused.headers["retry-after"]) > 0
+    assert await db.read(Action.objects.count) == 3
+    for action in await db.read(lambda: list(Action.objects.select_related("agent"))):
+        await db.write(deny(place), action)
+    assert {call.status_code for call in await asyncio.gather(*calls)} == {403}
+    settings.GATED_CALL_S = 0.2
+    assert (await run(ask, place, "echo more")).json()["code"] == "pending_approval"
+
+
+async def test_a_gated_call_whose_client_left_is_no_wait_any_more(ask, place, settings):
+    settings.GATED_CALL_S, settings.WAITS_PER_KEY = 20, 1
+    leave = asyncio.Event()
+    path = f"/sandboxes/{place.sandbox.pk}/commands"
+    call = asyncio.create_task(leaving(path, {"command": "echo hi"}, key=place.scouts, leave=leave))
+    await until(Action.objects.exists)
+    leave.set()
+    await call
+    settings.GATED_CALL_S = 0.2
+    assert (await run(ask, place)).json()["code"] == "pending_approval"
+
+
+async def test_a_workspace_keys_command_waits_for_nobody_and_is_no_wait(ask, place, settings):
+    settings.WAITS_PER_KEY = 0
+    assert (await run(ask, place)).json()["code"] == "too_many"
+    answer = await run(ask, place, key=place.alices)
+    assert answer.json()["code"] != "too_many"
+    assert (await the_action()).agent_id is None
+
+
+async def test_a_call_refused_for_want_of_room_leaves_no_content(ask, place, monkeypatch):
+    monkeypatch.setattr(gate, "OPEN_PROPOSALS", 1)
+    kept, refused = (f"# {name} {place.sandbox.pk}\n" + "x" * 5000 for name in ("kept", "refused"))
+    assert (await run(ask, place, kept)).json()["code"] == "pending_approval"
+    assert (await run(ask, place, refused)).json()["code"] == "too_many"
+    paths = [payloads.path(digest.reference(text.encode())) for text in (kept, refused)]
+    assert [path.exists() for path in paths] == [True, False]
+    assert await db.read((await the_action()).payload_uses.count) == 1
