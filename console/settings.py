@@ -7,20 +7,17 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from console import state
+from console import address, state
 
 VAR = state.directory()
 INSTANCE = state.instance(VAR)
 SECRET_KEY = state.secret_key(VAR)
 DEBUG = False
 
-HOST = os.environ.get("SANDGATE_HOST", "127.0.0.1")
-PORT = int(os.environ.get("SANDGATE_PORT") or 8000)
+HOST, PORT = address.host(), address.port()
 # The addresses people type, where they are not this machine's own, comma separated. An HTTPS one says that a proxy is
 # in front: TLS ends there, cookies are secure, and the client is whom it names.
-PUBLIC_ORIGINS = [
-    each.strip().rstrip("/") for each in os.environ.get("SANDGATE_ORIGINS", "").split(",") if each.strip()
-]
+PUBLIC_ORIGINS = address.origins()
 HTTPS = any(origin.startswith("https://") for origin in PUBLIC_ORIGINS)
 # A wildcard is no name, and binding to it allows none: see console/pages/hosts.py.
 OWN_NAMES = {"127.0.0.1", "localhost", "[::1]", f"[{HOST}]" if ":" in HOST else HOST} - {"", "0.0.0.0", "[::]"}
@@ -96,6 +93,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 LOGIN_URL = "/sign-in"
 LOGIN_REDIRECT_URL = "/"

@@ -100,15 +100,23 @@ def fetch(console: Console, place: str, out: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--url", default=os.environ.get("SANDGATE_URL", "http://127.0.0.1:8000"))
+    url = os.environ.get("SANDGATE_URL", "http://127.0.0.1:8000")
+    parser.add_argument("--url", default=url, help=f"the console's address; default: SANDGATE_URL or {url}")
     parser.add_argument("--key", default=os.environ.get("SANDGATE_KEY"), help="an agent's key; default: SANDGATE_KEY")
-    parser.add_argument("--out", type=Path, default=Path("report.xlsx"))
+    parser.add_argument(
+        "--out", type=Path, default=Path("report.xlsx"), help="where the report goes; default: report.xlsx"
+    )
     chosen = parser.parse_args()
     if not chosen.key:
         parser.error("no key: set SANDGATE_KEY to the agent_key that stands in first-run.json")
     try:
         make_report(Console(chosen.url, chosen.key), chosen.out)
-    except (Refused, urllib.error.URLError) as error:
+    except urllib.error.URLError as error:
+        print(
+            f"✗ Nothing answers at {chosen.url} ({error.reason}). Does bin/up run? Another port: --url", file=sys.stderr
+        )
+        return 1
+    except Refused as error:
         print(f"✗ {error}", file=sys.stderr)
         return 1
     return 0

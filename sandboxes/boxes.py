@@ -20,6 +20,7 @@ from .errors import BoxGone, NoRuntime, SandboxError
 from .models import Sandbox
 
 log = logging.getLogger("sandgate.boxes")
+STOPPED = "Sandgate was stopped by its operator, and its sandboxes with it."
 LOOKED_WITHIN_S = 35  # the clock looks each ten seconds or so
 FIX = "Run `bin/up`, which sets gVisor up, or `manage.py doctor`, which says what is missing."
 
@@ -28,6 +29,7 @@ class Boxes:
     def __init__(self, var: Path, instance: str) -> None:
         self._var, self._instance = var, instance
         self.engine: Engine | None = None
+        self.stopping = False
         self._boxes: dict[str, Box] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked_at = 0.0
@@ -84,7 +86,8 @@ class Boxes:
 
     async def end(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
         """Row first: from here on nothing new starts in it. Then the container, which ends what runs."""
-        ended = await db.write(lifecycle.end, sandbox, reason, actor=actor, deleted=deleted)
+        because = STOPPED if self.stopping else ""
+        ended = await db.write(lifecycle.end, sandbox, reason, actor=actor, deleted=deleted, because=because)
         await self._drop(sandbox.pk, sandbox.container_id, reason)
         return ended
 
@@ -161,6 +164,7 @@ class Boxes:
         """The console stops in good order: every sandbox that does not persist ends with it."""
         if self.engine is None:
             return
+        self.stopping = True
         for sandbox in await db.read(lambda: list(Sandbox.objects.live().filter(persistent=False))):
             try:
                 await self.end(sandbox, "host_lost", actor=audit.SYSTEM)

@@ -20,9 +20,9 @@ from approvals.models import Action
 from console.workspaces import bus, db
 
 from . import lifecycle
-from .boxes import Boxes
-from .engine import Box
-from .errors import FileError, SandboxError
+from .boxes import STOPPED, Boxes
+from .engine import Box, Overdue
+from .errors import BoxGone, FileError, SandboxError
 from .models import Command
 from .outputs import Outputs
 from .toolsets import named
@@ -72,9 +72,12 @@ def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
 
 
 @transaction.atomic
-def fail(pass_: gate.Pass, *, status: str, code: str, detail: str) -> bool:
-    if pass_.tool == "run":
+def fail(pass_: gate.Pass, *, status: str, code: str, detail: str, began: bool = True) -> bool:
+    """`began` is False when the sandbox refused it before anything ran: then there was no command."""
+    if pass_.tool == "run" and began:
         _end_command(pass_, status="lost")
+    elif pass_.tool == "run":
+        Command.objects.filter(action_id=pass_.action_id).delete()
     return gate.finish(pass_.action_id, status=status, error={"code": code, "detail": detail})
 
 
@@ -189,7 +192,7 @@ class Dispatcher:
             # same runner (its boot id says so) and it runs an id once, so sending now cannot run it twice.
             result = tool.result(ended, outputs) if ended else await tool.execute(pass_, box, outputs)
         except SandboxError as error:
-            await db.write(fail, pass_, status="failed", code=error.code, detail=error.detail)
+            await self._end_badly(pass_, error)
         except Exception:
             log.exception("Action %s could not be followed to its end.", pass_.action_id)
             detail = "The console could not follow this to its end. It may have run."
@@ -197,6 +200,12 @@ class Dispatcher:
         else:
             await db.write(succeed, pass_, result)
             box.settled(pass_.action_id)  # only now: until it is stored, the runner's copy is the only one
+
+    async def _end_badly(self, pass_: gate.Pass, error: SandboxError) -> None:
+        gone, silent = isinstance(error, BoxGone), isinstance(error, Overdue)
+        detail = STOPPED if gone and self._boxes.stopping else error.detail
+        status = "unknown" if silent else "failed"
+        await db.write(fail, pass_, status=status, code=error.code, detail=detail, began=gone or silent)
 
 
 async def _hash_of(box: Box, path: str) -> str | None:

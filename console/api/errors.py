@@ -104,7 +104,7 @@ def _ours(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
-    found = [{"field": _field(item["loc"]), "detail": _sentence(item["msg"])} for item in error.errors[:20]]
+    found = [{"field": _field(item["loc"]), "detail": _told(item)} for item in error.errors[:20]]
     detail = f"`{found[0]['field']}`: {found[0]['detail']}"
     return refusal(detail, "validation", {"field": found[0]["field"], "errors": found})
 
@@ -113,6 +113,22 @@ def _field(loc: tuple[str | int, ...]) -> str:
     """("body", "body", "env", "A") → env.A: first where it came in, then our own name for the body."""
     names = loc[2:] if loc[0] == "body" else loc[1:]
     return ".".join(str(name) for name in names) or "body"
+
+
+# Where the library's own words say nothing to whoever made the call.
+WORDS = {
+    "extra_forbidden": "There is no such field here; /v1/docs names those there are.",
+    "model_attributes_type": "The body is a JSON object, such as {}.",
+    "dict_type": "The body is a JSON object, such as {}.",
+    "missing": "This is missing.",
+}
+
+
+def _told(item: Mapping[str, Any]) -> str:
+    whole_body = len(item["loc"]) <= 2
+    if item["type"] == "dict_type" and not whole_body:
+        return "This is a JSON object, such as {}."
+    return WORDS.get(item["type"]) or _sentence(item["msg"])
 
 
 def _sentence(message: str) -> str:
