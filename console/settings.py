@@ -4,6 +4,7 @@ import os
 import re
 from typing import Any
 from urllib.parse import urlsplit
+from warnings import filterwarnings
 
 import structlog
 
@@ -123,6 +124,8 @@ TIME_ZONE = "UTC"
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [state.CHECKOUT / "console" / "static"]
 WHITENOISE_USE_FINDERS = True
+# Static files are small and ours; what is large is streamed by async generators (docs/decisions/003).
+filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
 
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
