@@ -9,7 +9,12 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from console.state import Unusable
+
+    try:
+        execute_from_command_line(sys.argv)
+    except Unusable as problem:  # while the settings were read
+        sys.exit(str(problem))
 
 
 if __name__ == "__main__":

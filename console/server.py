@@ -28,24 +28,6 @@ Protocol = Request | Socket
 _log = logging.getLogger(__name__)
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A socket bound to the address, not listening yet. Raises OSError when that is impossible."""
-    if not 0 <= port <= 65535:
-        raise OSError(f"there is no port {port}")  # the system would take it modulo 65536
-    family, kind, number, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
-    )[0]
-    bound = socket.socket(family, kind, number)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-        bound.setblocking(False)
-    except OSError:
-        bound.close()
-        raise
-    return bound
-
-
 class Server(daphne.server.Server):
     """One per process: a reactor runs once."""
 

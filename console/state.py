@@ -13,13 +13,27 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-def directory() -> Path:
-    """`SANDGATE_VAR`, by default `var/` in the checkout; made with mode 0700 when it is missing."""
-    path = Path(os.environ.get("SANDGATE_VAR") or CHECKOUT / "var").expanduser().resolve()
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.stat().st_uid == os.geteuid() and path.stat().st_mode & 0o077:
-        path.chmod(0o700)
+class Unusable(Exception):
+    """What the environment names cannot be used. The text names the variable and what to do."""
+
+
+def directory(default: str = "var") -> Path:
+    """`SANDGATE_VAR`, by default in the checkout; made with mode 0700 when it is missing."""
+    named = os.environ.get("SANDGATE_VAR") or str(CHECKOUT / default)
+    try:
+        path = Path(named).expanduser().resolve()
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.stat().st_uid == os.geteuid() and path.stat().st_mode & 0o077:
+            path.chmod(0o700)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, or a home that nobody has
+        raise _unusable(named, error) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise _unusable(named, "it cannot be written to")
     return path
+
+
+def _unusable(named: str, why: object) -> Unusable:
+    return Unusable(f"No state can be kept in {named} ({why}); name a directory of your own with SANDGATE_VAR.")
 
 
 def instance(path: Path) -> str:
@@ -34,6 +48,8 @@ def secret_key(path: Path) -> str:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return _when_written(file)
+    except OSError as error:
+        raise _unusable(str(path), error) from error
     with os.fdopen(handle, "w") as out:
         out.write(key := secrets.token_urlsafe(48))
     return key

@@ -1,10 +1,15 @@
 """Where one instance keeps its things. Every host-wide name carries the instance id made from the state directory."""
 
-import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from console import state
+from lib.say import Stop
+
+T = TypeVar("T")
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -15,7 +20,7 @@ class Place:
 
     @property
     def instance(self) -> str:
-        return hashlib.sha256(str(self.var).encode()).hexdigest()[:8]
+        return state.instance(self.var)
 
     @property
     def run(self) -> Path:
@@ -32,10 +37,23 @@ class Place:
 
 
 def place(default_var: str = "var") -> Place:
-    var = Path(os.environ.get("SANDGATE_VAR") or CHECKOUT / default_var).resolve()
-    var.mkdir(parents=True, exist_ok=True)
-    var.chmod(0o700)
+    return Place(var=told(lambda: state.directory(default_var)), cache=_cache())
+
+
+def told(read: Callable[[], T]) -> T:
+    """What `read` makes of the environment, or its sentence as ours."""
+    try:
+        return read()
+    except state.Unusable as problem:
+        raise Stop(str(problem)) from problem
+
+
+def _cache() -> Path:
     usual = Path("/var/cache/sandgate") if os.geteuid() == 0 else Path.home() / ".cache/sandgate"
-    cache = Path(os.environ.get("SANDGATE_CACHE") or usual).resolve()
-    cache.mkdir(parents=True, exist_ok=True)
-    return Place(var=var, cache=cache)
+    cache = Path(os.environ.get("SANDGATE_CACHE") or usual)
+    try:
+        cache = cache.resolve()
+        cache.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise Stop(f"Downloads cannot be kept in {cache} ({error}); name another with SANDGATE_CACHE.") from error
+    return cache

@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
+from console import address
 from lib import child, debian, lock, signals, venv
-from lib.place import CHECKOUT, Place, place
+from lib.place import CHECKOUT, Place, place, told
 from lib.say import Stop, say
 
 ABOUT = """Runs every check and test, or one part with arguments for pytest: bin/test gvisor -k timeout
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     signals.stop_on_signals()
     parts = [options.part] if options.part else list(PARTS)
     try:
+        told(address.port), told(address.origins)  # every part reads them
         venv.enter("requirements.txt", "requirements-test.txt")
         return run_all(place("var/test"), parts, more, own_docker=options.own_docker)
     except Stop as stop:

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from console import address
 from lib import child, lock, signals, venv
-from lib.place import CHECKOUT, Place, place
+from lib.place import CHECKOUT, Place, place, told
 from lib.say import Stop, say
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def serve(here: Place, *, own_docker: bool) -> int:
     from lib import engine  # needs .venv
 
     held = lock.take(here)
+    free_address()
     own = engine.own(here, own_docker=own_docker)
     orderly = False
     try:
@@ -77,6 +79,16 @@ def serve(here: Place, *, own_docker: bool) -> int:
         if own:
             leave(own, orderly=orderly)
         held.close()
+
+
+def free_address() -> None:
+    """Told before Docker starts and an image is built; `manage.py up` binds it for good."""
+    told(address.origins)
+    host, port = address.host(), told(address.port)
+    try:
+        address.bind(host, port).close()
+    except OSError as error:
+        raise Stop(address.refusal(host, port, error)) from error
 
 
 def leave(own: "OwnDaemon", *, orderly: bool) -> None:

@@ -2,7 +2,8 @@
 
 import signal
 
-from console.server import Server, bind
+from console.address import bind
+from console.server import Server
 from console.workspaces import bus
 
 from . import site

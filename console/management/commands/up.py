@@ -4,7 +4,6 @@ Owns the process from start to end: its signals, its lock, who starts before who
 out, and must not use the ORM on this thread once the server's loop runs on it.
 """
 
-import errno
 import fcntl
 import os
 import signal
@@ -20,6 +19,8 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import DatabaseError, connections
 from django.db.migrations.exceptions import InconsistentMigrationHistory
+
+from console import address
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
@@ -81,7 +82,8 @@ class Command(BaseCommand):
             on_signals(stop)
             server.run(ready=lambda: self._say(f"ready on {url}"))
         except OSError as error:  # another process began to listen since the port was bound
-            raise _refused(bound.getsockname()[0], bound.getsockname()[1], error) from error
+            here, port = bound.getsockname()[:2]
+            raise CommandError(address.refusal(here, port, error)) from error
         finally:
             if not hub.stop():
                 self.stderr.write(
@@ -136,27 +138,12 @@ def _locked(path: Path) -> Iterator[None]:
 @contextmanager
 def _bound(host: str, port: int) -> Iterator[socket.socket]:
     """The port is tried before anything is made or started, and nobody is let in before everything runs."""
-    from console.server import bind
-
     try:
-        bound = bind(host, port)
+        bound = address.bind(host, port)
     except OSError as error:
-        raise _refused(host, port, error) from error
+        raise CommandError(address.refusal(host, port, error)) from error
     with bound:
         yield bound
-
-
-def _refused(host: str, port: int, error: OSError) -> CommandError:
-    what = f"Port {port} on {host}"
-    if error.errno == errno.EADDRINUSE:
-        return CommandError(
-            f"{what} is taken by another program; stop that, or choose another by SANDGATE_PORT or --port."
-        )
-    if error.errno == errno.EACCES:
-        return CommandError(
-            f"{what} needs more rights than this user has; choose one above 1023 by SANDGATE_PORT or --port."
-        )
-    return CommandError(f"{what} cannot be served ({error}); choose others by SANDGATE_HOST and SANDGATE_PORT.")
 
 
 def _address(host: str, port: int) -> str:
