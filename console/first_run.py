@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,10 @@ def forget() -> bool:
 
 
 def ensure(url: str) -> dict[str, Any] | None:
-    """Makes everything when no workspace exists yet, and returns what was written down; None on later starts."""
+    """Makes everything when no workspace exists yet, and returns what was written down; None on later starts, which
+    only put the address right where the file is still there."""
     if Workspace.objects.exists():
+        _serve_at(url)
         return None
     # The file stands before the rows are committed: a crash in between leaves a file that the next start overwrites,
     # never rows whose password nobody knows.
@@ -40,6 +43,13 @@ def ensure(url: str) -> dict[str, Any] | None:
         found = {"url": url, **_make()}
         _write(found)
     return found
+
+
+def _serve_at(url: str) -> None:
+    with suppress(FileNotFoundError, ValueError):  # forgotten, or no longer as it was written
+        found = json.loads(path().read_text())
+        if isinstance(found, dict) and found.get("url") != url:
+            _write({**found, "url": url})
 
 
 def _make() -> dict[str, Any]:

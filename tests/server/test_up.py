@@ -87,9 +87,22 @@ def test_it_serves_says_where_and_stops_in_order(tmp_path):
     assert (process.returncode, out) == (0, "stopped\n"), err
     assert is_free(tmp_path)
     assert not list(tmp_path.glob("db.sqlite3-*")), "the last handle closed and folded the log in"
-    with up(tmp_path) as (_, _, said_again):
-        assert json.loads((tmp_path / "first-run.json").read_text()) == first
+    with up(tmp_path) as (_, url, said_again):
+        assert json.loads((tmp_path / "first-run.json").read_text()) == {**first, "url": url}
         assert first["admin"]["password"] not in "".join(said_again)
+
+
+def test_what_was_written_at_the_first_start_names_the_address_of_this_one(tmp_path):
+    path = tmp_path / "first-run.json"
+    with up(tmp_path):
+        first = json.loads(path.read_text())
+    with up(tmp_path) as (_, url, _):
+        assert url != first["url"], "port 0 gives another each time"
+        assert json.loads(path.read_text()) == {**first, "url": url}
+        assert path.stat().st_mode & 0o777 == 0o600
+    path.unlink()
+    with up(tmp_path):
+        assert not path.exists(), "forgotten is forgotten"
 
 
 def test_a_second_one_on_the_same_state_says_so_and_harms_nothing(tmp_path):
