@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import Context
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -144,7 +145,8 @@ class Boxes:
     def _lost(self, sandbox_id: str, reason: str) -> None:
         if sandbox_id not in self._boxes:
             return
-        task = asyncio.get_running_loop().create_task(self._end_lost(sandbox_id, reason))
+        # A context of its own: it is told by a connection that some request opened, and is no work of that request.
+        task = asyncio.get_running_loop().create_task(self._end_lost(sandbox_id, reason), context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -9,6 +9,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextvars import Context
 from typing import Any
 
 from sandboxes.runner import frames
@@ -104,7 +105,7 @@ class Channel:
             while not self._welcome.done():
                 self.send(frames.pack_hello(self._tag, self._marker, message))
                 await asyncio.wait([self._welcome], timeout=HELLO_AGAIN_S)
-        self._pings = asyncio.create_task(self._ping())
+        self._pings = asyncio.create_task(self._ping(), context=Context())  # it outlives the request that opens this
         return self._welcome.result()
 
     @property

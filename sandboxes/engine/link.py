@@ -7,6 +7,7 @@ nothing. Must answer within GIVE_UP_S: until then callers wait, afterwards each 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import Context
 from typing import TypeVar
 
 from sandboxes.errors import BoxGone
@@ -113,7 +114,8 @@ class Link:
 
     def _start_recovery(self) -> None:
         if not self._closed and self._recovery is None:
-            self._recovery = asyncio.create_task(self._recover())
+            # A context of its own: no work of the request that once opened the channel.
+            self._recovery = asyncio.create_task(self._recover(), context=Context())
 
     async def _recover(self) -> None:
         reason = await self._find_again()
