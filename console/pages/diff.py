@@ -1,4 +1,5 @@
-"""A write against the file it would replace: every line of both, in order, with its sign. Nothing is folded away.
+"""A write against the file it would replace: every line of both, in order, with its sign. Nothing is folded away here;
+the page's script folds what is unchanged.
 
 Drawn like a sheet, line by line; the same text read from the rows without `del` is the new file.
 """
@@ -56,15 +57,21 @@ def _blocks(before: list[str], after: list[str]) -> Sequence[tuple[str, int, int
 
 
 def table(found: list[Row]) -> SafeString:
-    return mark_safe("".join(map(_row, found)))
+    """Rows of a table; the first row of the first change is `change-1`, and so on."""
+    html, changes, before = [], 0, "same"
+    for row in found:
+        starts = row[0] != "same" and before == "same"
+        changes, before = changes + starts, row[0]
+        html.append(_row(row, f' id="change-{changes}"' if starts else ""))
+    return mark_safe("".join(html))
 
 
-def _row(row: Row) -> str:
+def _row(row: Row, anchor: str) -> str:
     kind, old, new, line = row
     text = line_markup(line.removesuffix("\n"))
     missing = "" if line.endswith("\n") else '<span class="nonl"> no newline at the end</span>'
     return (
-        f'<tr class="{kind}"><td class="no">{old or ""}</td><td class="no">{new or ""}</td>'
+        f'<tr class="{kind}"{anchor}><td class="no">{old or ""}</td><td class="no">{new or ""}</td>'
         f'<td class="sign">{_SIGNS[kind]}</td><td class="txt">{text}{missing}</td></tr>'
     )
 

@@ -1,10 +1,10 @@
 // Guards of the decision bar. Without this script the bar is a plain form below the whole text.
-// Approve opens once the end of everything was on screen, and no click counts in the first moments.
+// Approve opens once everything that matters was on screen (reading.js), and no click counts in the first moments.
 "use strict";
 
 (() => {
   const QUIET_MS = 500;
-  let quiet = 0, watching = [], written = { id: "", reason: "" };
+  let quiet = 0, written = { id: "", reason: "" };
 
   const card = () => document.querySelector("#card");
   const form = () => document.querySelector("#card form.decide");
@@ -17,43 +17,30 @@
   }
 
   function setUp() {
-    for (const watcher of watching) watcher.disconnect();
-    watching = [];
+    Reading.stop();
     hush();
+    if (card()) Folds.fold(card());
     if (!form()) return card() && keepWritten();
     fold();
-    if (form().querySelector("[data-approve]")) watchReading();
+    if (form().querySelector("[data-approve]")) Reading.watch(card(), form(), showReading);
   }
 
   // ---- reading ----
-  function watchReading() {
-    const lines = [...card().querySelectorAll(".sheet .ln, .sheet .diff tbody tr")], ends = [...card().querySelectorAll(".sheet > .end")];
-    const seen = new Set(), unread = new Set(ends);
-    const bar = form().querySelector("#seen progress");
+  function part({ seen, of }, name) {
+    return of ? [`${seen} of ${of} ${of === 1 ? name.slice(0, -1) : name}`] : [];
+  }
+
+  function showReading({ changes, lines, all }) {
+    const bar = form().querySelector("#seen progress"), done = changes.of && !lines.of ? "Every change seen" : "Seen to the end";
     bar.hidden = false;
-    bar.max = Math.max(1, lines.length);
-    const show = () => {
-      bar.value = unread.size ? Math.min(seen.size, lines.length) : bar.max;
-      const words = form().querySelector("[data-readto]");
-      words.textContent = unread.size ? `${seen.size} of ${lines.length} lines seen, read on` : "Seen to the end";
-      form().querySelector("#seen").classList.toggle("all", !unread.size);
-      card().dataset.seen = unread.size ? "part" : "all";
-      form().querySelector("[data-approve]").setAttribute("aria-disabled", String(unread.size > 0));
-    };
-    const margin = `0px 0px -${form().offsetHeight}px 0px`; // what lies under the bar has not been seen
-    const watcher = new IntersectionObserver((entries) => {
-      for (const { isIntersecting, target } of entries) {
-        if (!isIntersecting) continue;
-        watcher.unobserve(target);
-        if (unread.delete(target)) continue;
-        seen.add(target);
-        target.classList.add("seen");
-      }
-      show();
-    }, { rootMargin: margin });
-    for (const each of [...lines, ...ends]) watcher.observe(each);
-    watching.push(watcher);
-    show();
+    bar.max = Math.max(1, changes.of + lines.of);
+    bar.value = all ? bar.max : changes.seen + lines.seen;
+    const parts = [...part(changes, "changes"), ...part(lines, "lines")];
+    form().querySelector("[data-readto]").textContent = all ? done : `${parts.join(", ") || "Not"} seen, read on`;
+    form().querySelector("#seen").classList.toggle("all", all);
+    form().querySelector("[data-read-on]").classList.toggle("spent", all);
+    card().dataset.seen = all ? "all" : "part";
+    form().querySelector("[data-approve]").setAttribute("aria-disabled", String(!all));
   }
 
   // ---- a reason that somebody else's decision overtook ----

@@ -22,30 +22,6 @@ def cancel(agent: AgentSide) -> None:
         agent.api.post(f"/actions/{item['id']}/cancel")
 
 
-def test_approve_is_locked_until_the_end_was_on_screen(site: Site, window: Window, agent: AgentSide) -> None:
-    page = window("bob")
-    answer = agent.run("ls" + "\n" * 201 + "touch /work/hidden-tail\n")
-    action = waits(agent, answer)
-    page.goto(site.page("queue", action))
-    approve_button = page.get_by_role("button", name="Approve")
-    expect(page.locator("#card")).to_have_attribute("data-seen", "part")
-    expect(approve_button).to_have_attribute("aria-disabled", "true")
-    expect(page.locator(".note")).to_have_text("200 blank lines follow")
-    bottom = approve_button.bounding_box()
-    assert bottom
-    assert bottom["y"] < 800, "the buttons stay in view"
-    page.wait_for_timeout(QUIET_MS)
-    approve_button.click(force=True)
-    page.wait_for_timeout(300)
-    assert agent.api.get(f"/actions/{action}").json()["status"] == "pending"
-    page.locator(".sheet > .end").scroll_into_view_if_needed()
-    page.keyboard.press("End")
-    expect(page.locator("#seen")).to_contain_text("Seen to the end")
-    approve(page)
-    expect(page.locator("#outcome .badge")).to_have_text("exit 0")
-    answer.result(timeout=20)
-
-
 def test_the_first_moments_decide_nothing(site: Site, window: Window, agent: AgentSide) -> None:
     page = window("bob")
     answer = agent.run("echo too-quick")
