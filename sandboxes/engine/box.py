@@ -6,7 +6,7 @@ save following, stopping and settling what a Pass has already started.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +26,7 @@ OVERDUE_S = 60.0
 """Past its own timeout, a command's end must have been told; else the runner cannot be relied on."""
 STOP_S = 15.0
 KEEP_BYTES = 4 << 20
+REPLACED_BYTES = 100 << 20
 OOM_AWAITED_S = 0.08
 """The daemon's word of a kill for memory comes by another way, up to this much after the command's end."""
 OOM_TAKES_MS = 100
@@ -87,20 +88,20 @@ class Box:
 
     async def look(self, path: str, *, keep_bytes: int = KEEP_BYTES) -> Seen | None:
         """What a write to `path` would replace; None when nothing is there. Changes nothing, so it takes no Pass: the
-        gate's proposals are made with it. FileError when `agent` may not read it, or it is no file."""
+        gate's proposals are made with it. FileError when `agent` may not read it, it is no file, or is too large
+        to be replaced."""
         try:
             file = await self._link.guarded(FileRead.open(self._link, path))
         except FileError as error:
             if error.code == "file_not_found":
                 return None
             raise
-        content = bytearray()
-        async for chunk in file.chunks():
-            if file.size <= keep_bytes:
-                content += chunk
+        try:
+            size, kept = await _seen(file, keep_bytes)
+        finally:
+            await file.close()
         assert file.sha256 is not None
-        kept = bytes(content) if file.size <= keep_bytes else None
-        return Seen(path=file.path, size=file.size, mode=file.mode, sha256=file.sha256, content=kept)
+        return Seen(path=file.path, size=size, mode=file.mode, sha256=file.sha256, content=kept)
 
     async def resume(
         self, pass_: "Pass", sink: Sink, *, have: Mapping[StreamName, int] | None = None
@@ -172,6 +173,30 @@ class Box:
                 continue
             finally:
                 channel.release(call)
+
+
+async def _seen(file: FileRead, keep_bytes: int) -> tuple[int, bytes | None]:
+    """How much there was, and the content if it is short. The size told at first is not believed: it may grow."""
+    _check_replaceable(file, file.size)
+    size, content = 0, bytearray()
+    async with aclosing(file.chunks()) as chunks:
+        async for chunk in chunks:
+            size += len(chunk)
+            _check_replaceable(file, size)
+            if size <= keep_bytes:
+                content += chunk
+    return size, bytes(content) if size <= keep_bytes else None
+
+
+def _check_replaceable(file: FileRead, size: int) -> None:
+    """All of it has to come here to be hashed, and somebody waits for that."""
+    if size > REPLACED_BYTES:
+        raise FileError(
+            "too_large",
+            f"{file.path} has {size} bytes. A write that is reviewed replaces at most {REPLACED_BYTES}: remove the "
+            "file with a command first.",
+            path=file.path,
+        )
 
 
 async def _collect(channel: Channel, call: Call, ask: Ask) -> dict[str, Any]:

@@ -138,7 +138,7 @@ class FileRead:
                 channel.release(call)
                 raise
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         try:
             async with aclosing(self._checked()) as content:
                 async for data in content:

@@ -2,6 +2,7 @@ import asyncio
 import hashlib
 import os
 import resource
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -230,3 +231,30 @@ def test_many_transfers_at_once(bench, box):
         return await asyncio.gather(*(one(n) for n in range(20)))
 
     assert all(bench.do(all_of_them()))
+
+
+def test_a_look_at_a_file_too_large_to_replace_is_refused_at_once_and_reads_no_further(bench, box, monkeypatch):
+    bench.bash(box, "truncate -s 3G /work/huge")
+    came = []
+    channel = box._link.now()
+    deliver = channel._take
+    monkeypatch.setattr(channel, "_take", lambda frame: (came.append(len(frame.payload)), deliver(frame)))
+    began = time.monotonic()
+    with pytest.raises(FileError, match="/work/huge has 3221225472 bytes.*104857600.*remove") as refusal:
+        bench.do(box.look("/work/huge"))
+    assert refusal.value.code == "too_large"
+    assert time.monotonic() - began < 1
+    time.sleep(0.5)
+    assert sum(came) < 4 * MB
+    assert channel._calls == {}
+    bench.bash(box, "rm /work/huge")
+
+
+def test_a_file_at_the_limit_can_be_looked_at(bench, box):
+    bench.bash(box, "truncate -s 100M /work/edge")
+    seen = bench.do(box.look("/work/edge"))
+    assert (seen.size, seen.content) == (100 * MB, None)
+    bench.bash(box, "truncate -s 104857601 /work/edge")
+    with pytest.raises(FileError, match="104857601"):
+        bench.do(box.look("/work/edge"))
+    bench.bash(box, "rm /work/edge")

@@ -1,5 +1,6 @@
 """What was approved for a file is written only over what the reviewer saw there, and only where they saw it."""
 
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,6 +29,9 @@ class Desk:
         body = {"path": path, "content": content, "encoding": "utf-8"}
         call = self.pool.submit(self.agent.post, f"/sandboxes/{self.sandbox}/files", json=body)
         return call, until(lambda: call.done() or self.pending())
+
+    def post_file(self, body: dict) -> httpx.Response:
+        return self.agent.post(f"/sandboxes/{self.sandbox}/files", json=body)
 
     def pending(self) -> dict | None:
         items = self.agent.get("/actions", params={"status": "pending"}).json()["items"]
@@ -99,6 +103,42 @@ def test_a_path_through_a_link_is_refused_at_once_and_names_where_it_leads(desk:
     assert (call.result().status_code, call.result().json()["field"]) == (422, "path")
     assert "/work/real.txt" in call.result().json()["detail"]
     assert desk.pending() is None
+
+
+def test_a_huge_file_in_the_way_is_named_at_once_with_the_way_out(desk: Desk) -> None:
+    desk.run("truncate -s 3G huge")
+    began = time.monotonic()
+    call, _ = desk.propose("/work/huge", "new")
+    assert (call.result().status_code, call.result().json()["code"]) == (413, "too_large")
+    assert time.monotonic() - began < 2
+    for word in ("/work/huge", "3221225472", "104857600", "remove"):
+        assert word in call.result().json()["detail"]
+    assert desk.pending() is None
+    desk.run("rm huge")
+    call, action = desk.propose("/work/huge", "new")
+    desk.approve(action)
+    assert call.result().status_code == 200
+
+
+def test_refused_writes_leave_nothing_on_the_host(desk: Desk) -> None:
+    """One waits with a content of its own; those over 200 MB are refused, and so is what they would replace."""
+
+    def on_disk() -> int:
+        return sum(path.stat().st_size for path in (desk.served.var / "blobs").rglob("*") if path.is_file())
+
+    body = {"path": "/work/big", "encoding": "base64"}
+    first = b64encode(randbytes(90 << 20)).decode()
+    waiting = [desk.pool.submit(desk.post_file, body | {"content": first, "path": f"/work/{n}"}) for n in "ab"]
+    until(lambda: len(desk.agent.get("/actions", params={"status": "pending"}).json()["items"]) == 2, within_s=60)
+    desk.run("printf %5000s old > big")
+    before = on_disk()
+    refused = desk.post_file(body | {"content": b64encode(randbytes(21 << 20)).decode()})
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
+    assert "188743680 bytes" in refused.json()["detail"]
+    assert on_disk() == before == 90 << 20
+    for item in desk.agent.get("/actions", params={"status": "pending"}).json()["items"]:
+        desk.agent.post(f"/actions/{item['id']}/cancel").raise_for_status()
+    assert {call.result().json()["code"] for call in waiting} == {"cancelled"}
 
 
 def test_the_same_write_again_after_it_was_done_gets_its_outcome_and_writes_nothing_twice(desk: Desk) -> None:
