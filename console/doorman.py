@@ -210,6 +210,11 @@ def body_parsed(scope: Scope) -> None:
         give_back()
 
 
+def at_end(scope: Scope, act: Callable[[], None]) -> None:
+    """Runs `act` once this request is over, however it ended: for what must be given back."""
+    scope["at_end"].append(act)
+
+
 class Sent:
     """Runs what the door has put into `scope["after_send"]` (functions that return an awaitable) once its whole
     answer has gone to a client that was still there, before anything that this client can ask next. A client that left
@@ -240,7 +245,12 @@ class Sent:
             while last and after:  # no look at `gone` here: the server also sends a disconnect after each whole answer
                 self._go(after.pop(0))
 
-        await self.app({**scope, "after_send": after}, watched, sent)
+        ending: list[Callable[[], None]] = []
+        try:
+            await self.app({**scope, "after_send": after, "at_end": ending}, watched, sent)
+        finally:
+            for act in ending:
+                act()
 
     def _go(self, act: Callable[[], Awaitable[None]]) -> None:
         """As a task of its own: a client that closes at once after its answer must not cancel it."""

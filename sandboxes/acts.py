@@ -28,8 +28,9 @@ from .engine import Seen
 from .lifecycle import NewSandbox
 from .models import Command, Sandbox
 from .toolsets import named
+from .turns import Turn
 
-__all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "propose"]
+__all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "Turn", "propose"]
 
 SHORT = 1000  # characters: at most 4000 bytes, and so never a payload
 SURVEY_BYTES = 4 << 20
@@ -211,13 +212,14 @@ def _flags_of(content: bytes) -> set[str]:
     return {flag for flag, there in (("hidden_characters", seen.hidden), ("lookalikes", seen.lookalikes)) if there}
 
 
-async def read_file(caller: Caller, sandbox_id: str, path: str) -> tuple[bytes, FileInfo]:
-    """Through the gate, as tool `read`: recorded, and let through. Raises FileError."""
+async def read_file(caller: Caller, sandbox_id: str, path: str, turn: Turn) -> tuple[bytearray, FileInfo]:
+    """Through the gate, as tool `read`: recorded, and let through. A large one waits for its turn, which the caller
+    ends when its answer is out. Raises FileError, or NoCapacity when too many wait."""
     sandbox, agent = await db.read(_place, caller, sandbox_id)
     lifecycle.check_live(sandbox)
     proposal = await _proposal(caller, sandbox, agent, "read", {"path": path})
     hub = host.hub()
-    _, content, found = await hub.ask(hub.dispatcher.read(proposal))
+    _, content, found = await hub.ask(hub.dispatcher.read(proposal, turn))
     return content, FileInfo(found["path"], found["size"], found["sha256"])
 
 

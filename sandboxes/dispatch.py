@@ -26,6 +26,7 @@ from .errors import BoxGone, FileError, SandboxError
 from .models import Command
 from .outputs import Outputs
 from .toolsets import named
+from .turns import Turn
 
 log = logging.getLogger("sandgate.dispatch")
 COMMAND_FIELDS = ("exit_code", "timed_out", "stdout_bytes", "stderr_bytes", "duration_ms")
@@ -115,12 +116,12 @@ class Dispatcher:
             self._follow(answer.action_id, self.execute(answer))
         return answer
 
-    async def read(self, proposal: gate.Proposal) -> tuple[str, bytes, dict[str, Any]]:
+    async def read(self, proposal: gate.Proposal, turn: Turn) -> tuple[str, bytearray, dict[str, Any]]:
         """A read is let through at once and answered here: action id, content, what it was."""
         pass_ = await db.write(submit, proposal)
         assert isinstance(pass_, gate.Pass)
         try:
-            content, result = await named("read").execute(pass_, self._boxes.box(pass_.sandbox_id))
+            content, result = await named("read").execute(pass_, self._boxes.box(pass_.sandbox_id), turn)
         except SandboxError as error:
             await db.write(fail, pass_, status="failed", code=error.code, detail=error.detail)
             raise

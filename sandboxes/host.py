@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from console.workspaces import bus, changes, db
+from console.workspaces.errors import SandgateError
 
 from .boxes import Boxes
 from .clock import Clock
@@ -55,7 +56,12 @@ class Hub:
     async def ask(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` here for a request. The shield keeps its cancellation out: wrap_future would carry it over."""
         assert self._loop is not None
-        return await asyncio.shield(asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop)))
+        answer = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+        try:
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            answer.add_done_callback(_unheard)
+            raise
 
     async def state(self) -> dict[str, bool]:
         """Whether the loops here turn, and whether what sandboxes run on answers."""
@@ -100,6 +106,13 @@ class Hub:
             log.error("Sandboxes cannot start: %s", error.detail)
             return
         await self.dispatcher.recover()
+
+
+def _unheard(answer: asyncio.Future[Any]) -> None:
+    """Its request has left. That something was refused is then nobody's business; a fault still is."""
+    error = None if answer.cancelled() else answer.exception()
+    if error and not isinstance(error, SandgateError):
+        log.error("What a request asked for failed after it had left.", exc_info=error)
 
 
 current: Hub | None = None

@@ -9,7 +9,7 @@ ENCODED_STEP = 1 << 20  # whole groups of 4
 STEP = ENCODED_STEP // 4 * 3
 
 
-def encode(content: bytes) -> str:
+def encode(content: bytes | bytearray) -> str:
     view, encoded = memoryview(content), BytesIO()
     for at in range(0, len(view), STEP):
         encoded.write(base64.b64encode(view[at : at + STEP]))

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
-from console.doorman import body_parsed
+from console.doorman import at_end, body_parsed
 from console.workspaces import permissions
 from console.workspaces.errors import Invalid
 from sandboxes import acts
@@ -61,7 +61,7 @@ def _decode(content: str, encoding: schemas.Encoding) -> bytes:
 @door(
     router, "GET", "/sandboxes/{sandbox_id}/files", may=(permissions.SANDBOXES_RUN,), gate="recorded",
     answers={200: schemas.File},
-    fails=(*FILE_ERRORS, "not_utf8", "sandbox_gone", "sandbox_not_enabled", "no_runtime", "too_large"),
+    fails=(*FILE_ERRORS, "not_utf8", "sandbox_gone", "sandbox_not_enabled", "no_runtime", "too_large", "no_capacity"),
 )  # fmt: skip
 async def read_file(
     request: HttpRequest,
@@ -69,8 +69,11 @@ async def read_file(
     path: Annotated[str, Query(min_length=1, max_length=4096)],
     encoding: schemas.Encoding = "utf-8",
 ) -> HttpResponseBase:
-    """Read a whole file. Up to 100 MB; with `encoding=utf-8`, one that is not UTF-8 is refused."""
-    content, found = await acts.read_file(caller(request), sandbox_id, path)
+    """Read a whole file. Up to 100 MB; with `encoding=utf-8`, one that is not UTF-8 is refused. Answers over 8 MiB take
+    turns: one that waited 60 s for its own is answered 503 `no_capacity`."""
+    turn = acts.Turn()
+    at_end(request.scope, turn.end)  # type: ignore[attr-defined]
+    content, found = await acts.read_file(caller(request), sandbox_id, path, turn)
     answer = schemas.File(
         path=found.path,
         content=await asyncio.to_thread(_encode, content, encoding, found.path),
@@ -81,7 +84,7 @@ async def read_file(
     return await answers.large(answer, size_bytes=len(content))
 
 
-def _encode(content: bytes, encoding: schemas.Encoding, path: str) -> str:
+def _encode(content: bytes | bytearray, encoding: schemas.Encoding, path: str) -> str:
     if encoding == "base64":
         return base64s.encode(content)
     try:

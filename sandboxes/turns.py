@@ -1,0 +1,121 @@
+"""Turns for answers that take much memory: so many at once, the others wait. Any thread, any loop.
+
+Owns the count and the queue. A turn lasts from before the content is read until its answer is out and nobody reads:
+it must never be given back while one of the two still holds the content.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+
+from .errors import NoCapacity
+
+LARGE_BYTES = 8 << 20  # up to here an answer takes no turn
+LARGE_AT_ONCE = 2  # each takes about three times its size
+WAITING = 32  # each holds a window of its file
+WAIT_S = 60.0
+
+
+class Turns:
+    def __init__(self, count: int) -> None:
+        self._lock = threading.Lock()
+        self._free = count
+        self._queue: deque[Future[None]] = deque()
+
+    async def take(self, place: Future[None], *, timeout_s: float) -> None:
+        """`place` is new, and names this one in the queue. Raises NoCapacity when there are too many before it, or none
+        of them ends in time."""
+        self._join(place)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.wrap_future(place)
+        except TimeoutError:
+            self._leave(place)
+            raise _none_free() from None
+        except BaseException:
+            self._leave(place)
+            raise
+
+    def give_back(self) -> None:
+        with self._lock:
+            if self._queue:
+                self._queue.popleft().set_result(None)
+            else:
+                self._free += 1
+
+    def withdraw(self, place: Future[None]) -> None:
+        """Whoever waits at `place` gets NoCapacity. When it is its turn already, nothing happens."""
+        with self._lock:
+            if place in self._queue:
+                self._queue.remove(place)
+                place.set_exception(_none_free())
+
+    def _join(self, place: Future[None]) -> None:
+        place.set_running_or_notify_cancel()  # it cannot be cancelled: whoever gives up leaves the queue
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                place.set_result(None)
+            elif len(self._queue) >= WAITING:
+                raise _none_free()
+            else:
+                self._queue.append(place)
+
+    def _leave(self, place: Future[None]) -> None:
+        with self._lock:
+            if place in self._queue:
+                return self._queue.remove(place)
+            if place.exception():
+                return None  # withdrawn
+        self.give_back()  # it was given in the same moment
+
+
+def _none_free() -> NoCapacity:
+    return NoCapacity(f"Too many answers over {LARGE_BYTES} bytes are under way. Ask again in a moment.")
+
+
+large_answers = Turns(LARGE_AT_ONCE)
+
+
+class Turn:
+    """One answer's. Held by its request until `end`, and by whoever reads for it."""
+
+    def __init__(self, turns: Turns = large_answers) -> None:
+        self._turns = turns
+        self._lock = threading.Lock()
+        self._holders = 1
+        self._taken = False
+        self._place: Future[None] = Future()
+        self.is_over = False
+
+    async def take(self) -> None:
+        """While held. Waits until it is this one's turn; has no more to wait for once it was."""
+        if not self._taken:
+            await self._turns.take(self._place, timeout_s=WAIT_S)
+            self._taken = True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        with self._lock:
+            self._holders += 1
+        try:
+            yield
+        finally:
+            self._let_go()
+
+    def end(self) -> None:
+        """The answer is out, or nobody wants it any more. A second time does nothing."""
+        if not self.is_over:
+            self.is_over = True
+            self._turns.withdraw(self._place)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            last = not self._holders and self._taken
+        if last:
+            self._turns.give_back()

@@ -1,0 +1,88 @@
+"""Large files read side by side: all come, the server's memory stays bounded, and small ones wait for none of them."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from .served import Served
+
+FILES, SIZE_MB = 8, 50
+
+
+class Reader:
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.member = served.api("workspace")
+        self.sandbox = self.member.post("/sandboxes", json={}).raise_for_status().json()["id"]
+        lines = f"head -c {SIZE_MB}M /dev/urandom > big; printf small > small; sha256sum big | cut -c -64"
+        answer = self.member.post(f"/sandboxes/{self.sandbox}/commands", json={"command": lines})
+        self.sha256 = answer.raise_for_status().json()["stdout"].strip()
+
+    def read(self, name: str, timeout_s: float = 100) -> dict[str, Any]:
+        with self.served.api("workspace", timeout_s) as client:
+            answer = client.get(f"/sandboxes/{self.sandbox}/files", params={"path": name, "encoding": "base64"})
+            found: dict[str, Any] = answer.raise_for_status().json()
+            return found
+
+    def half_read(self) -> httpx.Response:
+        """The beginning of a big one; its client takes no more, until it is closed."""
+        client = self.served.api("workspace")
+        url = f"/sandboxes/{self.sandbox}/files"
+        request = client.build_request("GET", url, params={"path": "big", "encoding": "base64"})
+        return client.send(request, stream=True)
+
+    def resident_mb(self) -> float:
+        assert self.served.process
+        status = Path(f"/proc/{self.served.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    served = Served(tmp_path / "var").up()
+    yield Reader(served)
+    served.close()
+
+
+def test_eight_big_reads_at_once_all_come_and_take_little(reader: Reader) -> None:
+    before, most, over = reader.resident_mb(), 0.0, threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not over.wait(0.02):
+            most = max(most, reader.resident_mb())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with ThreadPoolExecutor(FILES) as pool:
+        hashes = set(pool.map(lambda _: reader.read("big")["sha256"], range(FILES)))
+    over.set()
+    watcher.join()
+    print(f"{FILES} reads of {SIZE_MB} MiB: {before:.0f} MB before, {most:.0f} MB at the most")
+    assert hashes == {reader.sha256}
+    assert most - before < 450
+
+
+def test_a_small_read_waits_for_no_large_one_and_who_leaves_gives_up_their_turn(reader: Reader) -> None:
+    held = [reader.half_read() for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(reader.read, "big")
+        began = time.monotonic()
+        assert reader.read("small")["content"] == "c21hbGw="
+        assert time.monotonic() - began < 1
+        with pytest.raises(httpx.ReadTimeout):
+            reader.read("big", timeout_s=1)  # leaves while it waits
+        assert not waiting.done()
+        held[0].close()
+        assert waiting.result(timeout=20)["sha256"] == reader.sha256
+        held[1].close()
+        assert {reader.read("big")["sha256"] for _ in range(3)} == {reader.sha256}
+    log = os.linesep.join(reader.served.printed)
+    assert "Traceback" not in log, log
