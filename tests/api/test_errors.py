@@ -60,6 +60,11 @@ async def test_a_body_that_is_no_json(ask, place, body, says):
         ("[]", "body"),
         ('"text"', "body"),
         ('{"label": "\\ud800"}', "label"),
+        ('{"label": "a\\u0000b"}', "label"),
+        ('{"label": "a\\nb"}', "label"),
+        ('{"label": "\\u001b[2J"}', "label"),
+        ('{"label": "a\\u0085b"}', "label"),
+        ('{"label": "a\\u2028b"}', "label"),
     ],
 )
 async def test_a_body_that_will_not_do_names_the_field(ask, place, body, field):
@@ -68,6 +73,19 @@ async def test_a_body_that_will_not_do_names_the_field(ask, place, body, field):
     assert answer.json()["field"] == answer.json()["errors"][0]["field"] == field
     assert field in answer.json()["detail"]
     assert "pydantic" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/agents", "/keys", "/members"])
+async def test_a_name_is_one_line(ask, place, path):
+    body = {"name": "a\0b", **({"email": "new@example.com"} if path == "/members" else {})}
+    answer = await ask("POST", path, key=place.alices, json=body)
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "validation", "name")
+
+
+async def test_a_label_may_be_in_any_script(ask, place, hub):
+    label = "отчёт 报告 📊 👩‍🔬"
+    answer = await ask("POST", "/sandboxes", key=place.alices, json={"label": label})
+    assert answer.json()["code"] == "no_runtime"
 
 
 async def test_no_body_at_all_is_an_empty_one(ask, place, hub):

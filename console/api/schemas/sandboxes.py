@@ -6,14 +6,14 @@ from pydantic import Field
 
 from sandboxes import models as rows
 
-from .shared import Answer, Body, NotYet, Time, shown
+from .shared import Answer, Body, NotYet, OneLine, Time, shown
 
 Encoding = Literal["utf-8", "base64"]
 
 
 class NewSandbox(Body):
     model_config = shown(label="report")
-    label: str | None = Field(None, max_length=200)
+    label: OneLine | None = Field(None, max_length=200)
     persistent: bool = False
     image: str | None = Field(None, max_length=200)
     network: Literal["none", "public"] = "none"

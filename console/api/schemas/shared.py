@@ -3,12 +3,22 @@ misspelled limit that is silently dropped is no limit."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
+from unicodedata import category
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+
+# What ends a line or a string or moves a cursor; and halves of characters, which no encoding takes.
+CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
 
 
 def _z(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _on_one_line(value: str) -> str:
+    if any(category(character) in CONTROLS for character in value):
+        raise ValueError("Must be plain text on one line, without control characters")
+    return value
 
 
 def _not_yet(value: object) -> object:
@@ -17,6 +27,7 @@ def _not_yet(value: object) -> object:
     return False
 
 
+OneLine = Annotated[str, AfterValidator(_on_one_line)]
 Time = Annotated[
     datetime, PlainSerializer(_z, return_type=str), WithJsonSchema({"type": "string", "format": "date-time"})
 ]

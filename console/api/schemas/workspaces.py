@@ -6,7 +6,7 @@ from pydantic import Field
 
 from console.workspaces import models as rows
 
-from .shared import Answer, Body, Time, shown
+from .shared import Answer, Body, OneLine, Time, shown
 
 Mode = Literal["always", "rules", "never"]
 
@@ -30,7 +30,7 @@ class Me(Answer):
 
 
 class NewAgent(Body):
-    name: str = Field(min_length=1, max_length=60)
+    name: OneLine = Field(min_length=1, max_length=60)
     owner: str | None = Field(None, max_length=40, description="A member; owners do not approve for their agents.")
 
 
@@ -85,7 +85,7 @@ class NewKey(Body):
     """An agent's key with `agent_id`, else a workspace key of the calling member with `permissions`."""
 
     model_config = shown(name="ci", permissions=["sandboxes:read"])
-    name: str = Field(min_length=1, max_length=60)
+    name: OneLine = Field(min_length=1, max_length=60)
     agent_id: str | None = Field(None, max_length=40)
     permissions: list[str] = Field(default_factory=list, max_length=20)
     days: int = Field(90, ge=1, le=365)
@@ -121,7 +121,7 @@ class KeyList(Answer):
 
 class NewMember(Body):
     email: str = Field(min_length=3, max_length=254, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")
-    name: str = Field("", max_length=100)
+    name: OneLine = Field("", max_length=100)
 
 
 class Member(Answer):
