@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from approvals import told
 from approvals.models import Action
 from console.workspaces.keys import Caller
 from sandboxes import acts
@@ -83,8 +84,7 @@ def _why(action: Action) -> tuple[str, str, dict[str, Any]]:
         case "pending" | "approved" | "running":
             return "pending_approval", _still_waits(action), {}
         case "denied":
-            detail = f"This was denied and not run. Reason: {action.end_reason}"
-            return "denied", detail, {"reason": action.end_reason, "decided_by": action.decided_by}
+            return "denied", told.denied(action), {"reason": action.end_reason, "decided_by": action.decided_by}
         case "unknown":
             detail = f"{action.pk} began and its end was lost; it may have run. Look before you propose it again."
             return "outcome_unknown", detail, {}

@@ -56,6 +56,11 @@ def block(text: object) -> SafeString:
     return _or_placeholder(str(text))
 
 
+def words(text: object) -> SafeString:
+    """For messages of ours, in which names of others may stand: what is in `backticks` is code."""
+    return mark_safe(re.sub(r"`([^`<>\n]+)`", r"<code>\1</code>", block(text)))
+
+
 def output(text: str) -> SafeString:
     """For what a sandbox printed: in its colours, as far as they hide nothing."""
     return _or_placeholder(*colours.read(text))

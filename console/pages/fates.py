@@ -84,16 +84,19 @@ def headline(action: Action, *, viewer: Member, decision: Decision | None) -> st
     }.get(action.status, "Let through")
 
 
-def sentence(action: Action) -> str:
-    """What happened, beyond the badge; of a denial the page says what the agent was told."""
+def said(action: Action) -> str:
+    """What happened, in words of ours alone: nothing of an agent's is in them, so they are not drawn."""
     result = action.result or {}
     if action.status == "succeeded" and "duration_ms" in result:
         return f"Ran {words.duration(result['duration_ms'])}."
     if action.status == "succeeded" and action.tool == "write":
         size = result.get("size", 0)
         return f"{words.number(size, 'byte')} {'is' if size == 1 else 'are'} in place."
-    if action.status == "approved":
-        return NOW["approved"]
+    return NOW["approved"] if action.status == "approved" else ""
+
+
+def sentence(action: Action) -> str:
+    """What else is to be said of its end, which may hold words of an agent."""
     if action.status == "failed":
         return str((action.error or {}).get("detail", action.end_reason))
     if action.status == "expired" and action.start_by is None and action.expires_at:
@@ -129,7 +132,8 @@ def lost_race(action: Action, *, mine: Member, mine_at: datetime, decision: Deci
     if decision is None:
         return f"{overtaken(action, mine=mine, decision=None)} It was not run."
     gap = max(0, round((mine_at - decision.at).total_seconds()))
-    when = "already" if decision.by_id == mine.pk else f"{words.number(gap, 'second')} before you"
+    length = words.number(gap, "second") if gap < 60 else words.span(timedelta(seconds=gap))
+    when = "already" if decision.by_id == mine.pk else f"{length} before you"
     return f"{_who_did(decision, mine)} this {when}. {_now(action)}"
 
 

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals import decisions, gate, payloads
+from approvals import decisions, gate, payloads, told
 from approvals.errors import AlreadyDecided
 from approvals.models import Action, Decision
 from console.workspaces.errors import SandgateError
@@ -20,7 +20,7 @@ from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 
 from . import cards, fates, rows
-from .shell import LOOK, complain, member_page
+from .shell import LOOK, member_page
 from .words import listed
 
 LATELY = 20
@@ -38,7 +38,8 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
         return render(request, "partials/_list.html", {**_list(request), "open_id": request.GET.get("open", "")})
     shown = {"card": _card(request, _action(request, action_id))} if action_id else {}
     if part == "row" and action_id:
-        return render(request, "partials/_row.html", {"row": rows.row(shown["card"]["action"])})
+        row = {"row": rows.row(shown["card"]["action"]), "open_id": request.GET.get("open", "")}
+        return render(request, "partials/_row.html", row)
     if part in ("card", "fate") and action_id:
         return render(request, {"card": "partials/_card.html", "fate": "partials/_fate_alone.html"}[part], shown)
     return render(request, "queue/queue.html", {**_list(request), **shown, "open_id": action_id})
@@ -62,13 +63,17 @@ def decide(request: Any, action_id: str) -> HttpResponseBase:
 
 
 def _answer(request: Any, action: Action, refusal: str, *, unsent: str) -> HttpResponseBase:
-    """What was written and did not get through is on the page that says so."""
+    """What was written and did not get through is on the page that says so: a missing reason beside its field, all
+    else above the text."""
+    if not refusal and not request.htmx:
+        return redirect(reverse("card", args=[request.here.workspace.pk, action.pk]) + "#outcome")
+    shown = _card(request, _action(request, action.pk))
+    of_reason = shown["may_decide"] and request.POST.get("verdict") == "deny" and not unsent
+    said = {"unsent": unsent, "reason_error" if of_reason else "refusal": refusal}
     if request.htmx:
-        shown = _card(request, _action(request, action.pk))
-        return render(request, "partials/_card.html", {"card": {**shown, "refusal": refusal, "unsent": unsent}})
-    if refusal:
-        complain(request, f"{refusal} Your reason was not sent:\n{unsent}" if unsent else refusal)
-    return redirect(reverse("card", args=[request.here.workspace.pk, action.pk]) + "#outcome")
+        return render(request, "partials/_card.html", {"card": {**shown, **said}})
+    page = {**_list(request), "card": {**shown, **said}, "open_id": action.pk}
+    return render(request, "queue/queue.html", page, status=409)
 
 
 def _reason(post: Any) -> str:
@@ -144,6 +149,8 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "fate": fates.fate(action),
         "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=decision),
         "headline": fates.headline(action, viewer=member, decision=decision),
+        "said": fates.said(action),
+        "told": told.denied(action) if action.status == "denied" else "",
         "sentence": fates.sentence(action),
         "decision": decision,
         "streams": fates.streams(action),
