@@ -4,16 +4,19 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
+from console import state
 from console.workspaces import agents, audit, keys, members, permissions
 from console.workspaces.models import Member, User, Workspace
 
 KEY_DAYS = 30
 ADMIN_EMAIL = "admin@sandgate.local"
+_FORGET = "bin/up --forget-first-run"
 
 
 def path() -> Path:
@@ -22,6 +25,12 @@ def path() -> Path:
 
 def exists() -> bool:
     return path().exists()
+
+
+def forget_command() -> str:
+    """What deletes the file, as it is typed in a shell."""
+    var = Path(settings.VAR)
+    return _FORGET if var == state.CHECKOUT / "var" else f"SANDGATE_VAR={quote(str(var))} {_FORGET}"
 
 
 def forget() -> bool:

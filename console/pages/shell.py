@@ -21,6 +21,7 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from approvals.models import Action
+from console import first_run
 from console.workspaces import permissions
 from console.workspaces.models import Member, Workspace
 
@@ -98,8 +99,11 @@ class Here:
     @property
     def first_run(self) -> str:
         """Where the first keys still lie as text, for those who can do something about it."""
-        file = settings.VAR / "first-run.json"
-        return str(file) if permissions.WORKSPACE_MANAGE in self.may and file.exists() else ""
+        return str(first_run.path()) if permissions.WORKSPACE_MANAGE in self.may and first_run.exists() else ""
+
+    @property
+    def forget_command(self) -> str:
+        return first_run.forget_command()
 
     @property
     def no_engine(self) -> bool:
@@ -145,9 +149,14 @@ def _to_sign_in(request: Any) -> HttpResponseBase:
 
 
 def refused(request: HttpRequest, permission: str) -> HttpResponse:
-    givers = Member.objects.current().filter(workspace=request.here.workspace)  # type: ignore[attr-defined]
-    names = [str(member) for member in givers.with_permission(permissions.MEMBERS_MANAGE).select_related("user")]
-    return render(request, "refused.html", {"permission": permission, "givers": listed(names)}, status=403)
+    givers = listed(givers_in(request.here.workspace))  # type: ignore[attr-defined]
+    return render(request, "refused.html", {"permission": permission, "givers": givers}, status=403)
+
+
+def givers_in(workspace: Workspace, *, but: Member | None = None) -> list[str]:
+    """Names of those who may give permissions."""
+    found = Member.objects.current().filter(workspace=workspace).exclude(pk=but.pk if but else "")
+    return [str(member) for member in found.with_permission(permissions.MEMBERS_MANAGE).select_related("user")]
 
 
 def context(request: HttpRequest) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Command(BaseCommand):
         if made:
             self._say(f"sign in as {made['admin']['user']} with password {made['admin']['password']}")
         if first_run.exists():
-            self._say(f"first sign-in and keys: {first_run.path()} (bin/up --forget-first-run deletes it)")
+            self._say(f"first sign-in and keys: {first_run.path()} ({first_run.forget_command()} deletes it)")
 
     def _serve(self, bound: socket.socket, url: str) -> None:
         from console import asgi  # here: no other command needs a reactor
