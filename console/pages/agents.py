@@ -14,12 +14,13 @@ from console.workspaces import agents, members, permissions
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Agent, Member, Mode
 
-from .shell import complain, member_page, say
+from .shell import complain, givers_in, member_page, say
+from .words import listed as listed_names
 
 MODES = {
-    Mode.ALWAYS: "Always",
-    Mode.RULES: "By rules",
-    Mode.NEVER: "Never",
+    Mode.ALWAYS: "Always ask",
+    Mode.RULES: "Ask unless a rule allows",
+    Mode.NEVER: "Never ask",
 }
 ASKS: dict[str, str] = {Mode.ALWAYS: "always", Mode.RULES: "unless a rule allows"}
 SAME: dict[str, str] = {
@@ -131,6 +132,8 @@ def _shown(request: Any, agent: Agent) -> dict[str, Any]:
         "reviewers": reviewers(agent).select_related("user"),
         "may_run": agent.may(permissions.SANDBOXES_RUN),
         "may_give": permissions.MEMBERS_MANAGE in request.here.may,
+        "to_self": members.to_self(agent, request.here.member),
+        "givers": listed_names(givers_in(request.here.workspace, but=request.here.member)),
         "may_make_keys": permissions.KEYS_MANAGE in request.here.may,
         "keys": agent.keys.filter(revoked_at=None).count(),
         "base": f"{request.scheme}://{request.get_host()}",

@@ -12,7 +12,8 @@ from console.workspaces import permissions as names
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Member, Permission
 
-from .shell import complain, member_page, say
+from .shell import complain, givers_in, member_page, say
+from .words import listed as listed_names
 
 COLUMNS = tuple(name for name in names.ALL if name != names.SANDBOXES_RUN)
 METHODS = ("GET", "HEAD", "POST")
@@ -73,7 +74,9 @@ def permissions(request: Any, member_id: str) -> HttpResponseBase:
     shown = {
         "member": member,
         "choices": [(name, names.MEANINGS[name], name in has) for name in COLUMNS],
-        "run": (names.SANDBOXES_RUN, names.MEANINGS[names.SANDBOXES_RUN], names.SANDBOXES_RUN in has),
+        "run": (names.SANDBOXES_RUN, names.SANDBOXES_RUN in has),
+        "to_self": members.to_self(member, request.here.member),
+        "givers": listed_names(givers_in(request.here.workspace, but=request.here.member)),
         "agents": member.owned_agents.filter(archived_at=None),
     }
     return render(request, "members/member.html", shown)

@@ -73,10 +73,14 @@ def _may_give(holder: Holder, permission: str, by: Member) -> None:
     by_need(by, permissions.MEMBERS_MANAGE)
     if by.workspace_id != holder.workspace_id:
         raise PermissionDenied(f"{by} is no member of {holder.workspace}.")
-    to_self = holder == by or (isinstance(holder, Agent) and holder.owner_id == by.pk)
-    alone = Member.objects.current().filter(workspace=by.workspace).count() == 1
-    if permission == permissions.SANDBOXES_RUN and to_self and not alone:
+    if permission == permissions.SANDBOXES_RUN and to_self(holder, by):
         raise PermissionDenied("Nobody gives `sandboxes:run` to themselves. Ask another member with `members:manage`.")
+
+
+def to_self(holder: Holder, by: Member) -> bool:
+    """Whether giving `sandboxes:run` would be giving it to oneself, which only the one member of a workspace may."""
+    own = holder == by or (isinstance(holder, Agent) and holder.owner_id == by.pk)
+    return own and Member.objects.current().filter(workspace=by.workspace).count() != 1
 
 
 @transaction.atomic
