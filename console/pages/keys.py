@@ -13,7 +13,8 @@ from console.workspaces import keys, permissions
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Agent, Key
 
-from .shell import member_page, say
+from . import once
+from .shell import complain, member_page, say
 
 
 @member_page("keys", permissions.KEYS_MANAGE, methods=("GET", "HEAD", "POST"))
@@ -21,6 +22,9 @@ from .shell import member_page, say
 def listed(request: Any) -> HttpResponseBase:
     """POST makes a key and answers with its secret: never by redirect, which would have to keep it somewhere."""
     shown: dict[str, Any] = {"error": ""}
+    if request.method == "POST" and not once.is_first(request):
+        complain(request, "This form made its key already, and no second one. A key that you did not copy: revoke it.")
+        return redirect("keys", request.here.workspace.pk)
     if request.method == "POST":
         try:
             key, secret = _make(request)
@@ -52,6 +56,7 @@ def _listed(request: Any) -> dict[str, Any]:
         ],
         "agents": Agent.objects.current().filter(workspace=here.workspace).order_by("name"),
         "may": [(name, permissions.MEANINGS[name]) for name in permissions.ALL if name in here.may],
+        "once": once.token(),
         "days": keys.AGENT_KEY_DAYS,
         "most_days": keys.MAX_DAYS,
     }

@@ -123,12 +123,23 @@
     tries = 0;
     body.dataset.link = "up";
     for (const banner of all(".offline")) banner.hidden = true;
+    explain();
+  }
+
+  // What the deciding buttons say of themselves when they are locked.
+  function explain() {
+    const why = body.dataset.link === "down" ? "offline-why" : "seen";
+    for (const button of all("form.decide .verdict [name=verdict]")) {
+      if (button.matches("[data-approve]") || why !== "seen") button.setAttribute("aria-describedby", why);
+      else button.removeAttribute("aria-describedby");
+    }
   }
 
   function down() {
     body.dataset.link = "down";
     const wait = Math.min(10, 2 ** tries++);
     for (const banner of all(".offline")) banner.hidden = false;
+    explain();
     const wait_ms = wait * 1000 * (0.75 + Math.random() / 2); // apart from the other pages, which lost it at once too
     retryAt = Date.now() + wait_ms;
     timer = setTimeout(connect, wait_ms);
@@ -160,7 +171,16 @@
     if (one('#outcome[data-status="running"]') && !document.hidden) loadFate();
   }
 
+  async function copySecret(button) {
+    await navigator.clipboard.writeText(button.closest(".panel").querySelector(".secret").textContent);
+    button.querySelector("span").textContent = "Copied";
+    say("Copied");
+  }
+
+  for (const button of all("[data-copy-secret]")) button.hidden = !navigator.clipboard; // needs HTTPS, or this machine
   document.addEventListener("click", (event) => {
+    const copy = event.target.closest("[data-copy-secret]");
+    if (copy) copySecret(copy);
     if (event.target.closest("[data-close]")) event.target.closest(".toast").remove();
     if (event.target.closest("[data-try-now]")) connect();
     if (event.target.closest("[data-news]") && !event.ctrlKey && !event.metaKey) {

@@ -158,6 +158,21 @@ def test_an_agent_key_is_shown_once_and_works(cast, browser) -> None:
     assert Key.objects.get(name="ci").created_by == cast.alice
 
 
+def test_reloading_the_page_that_shows_a_key_makes_no_second_one(cast, browser) -> None:
+    client = browser(cast.alice)
+    once = re.search(r'name="once" value="(\w+)"', client.get(url(cast, "keys")).content.decode())[1]
+    data = {"name": "ci", "of": cast.scout.pk, "days": "30", "once": once}
+    made = client.post(url(cast, "keys"), data).content.decode()
+    assert "data-copy-secret" in made
+    again = client.post(url(cast, "keys"), data, follow=True).content.decode()
+    assert "no second one" in again
+    assert 'class="code secret"' not in again
+    assert Key.objects.filter(name="ci").count() == 1
+    other = re.search(r'name="once" value="(\w+)"', again)[1]
+    client.post(url(cast, "keys"), {**data, "once": other})
+    assert Key.objects.filter(name="ci").count() == 2
+
+
 def test_a_workspace_key_is_ones_own_and_never_holds_both(cast, browser) -> None:
     client = browser(cast.alice)
     data = {"name": "mine", "of": "member", "days": "30", "may": ["sandboxes:run", "sandboxes:read"]}
