@@ -71,6 +71,15 @@
     form().querySelector("[data-cancel]").hidden = true;
   }
 
+  function takeBack() {
+    fold();
+    form().querySelector("[data-deny]").focus();
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && form()?.dataset.step === "deny") takeBack();
+  });
+
   function unfold() {
     form().dataset.step = "deny";
     form().querySelector("[data-deny]").textContent = "Deny";
@@ -96,7 +105,7 @@
   }, true);
 
   document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-cancel]")) fold();
+    if (event.target.closest("[data-cancel]")) takeBack();
     const copy = event.target.closest("[data-copy]");
     if (copy && navigator.clipboard) {
       event.preventDefault();
@@ -117,8 +126,16 @@
       if (event.target === form()) form().querySelector(".unsaved").hidden = false;
     });
   }
+  // ---- focus: where what was asked for stands, without moving the page ----
+  const stand = (selector) => card()?.querySelector(selector)?.focus({ preventScroll: true });
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (!event.detail.requestConfig?.path.endsWith("/decide")) return;
+    stand(form() ? ".refusal, #act-title" : "#outcome h2");
+  });
   document.addEventListener("htmx:load", (event) => { if (event.target === card()) setUp(); });
   addEventListener("focus", hush); // the click that brings the window back must not decide
   addEventListener("resize", hush);
   setUp();
+  if (document.activeElement === document.body) stand("#act-title");
 })();
