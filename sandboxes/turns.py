@@ -6,7 +6,6 @@ it must never be given back while one of the two still holds the content.
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -15,19 +14,30 @@ from .errors import NoCapacity
 
 LARGE_BYTES = 8 << 20  # up to here an answer takes no turn
 LARGE_AT_ONCE = 2  # each takes about three times its size
-WAITING = 32  # each holds a window of its file
+WAITING = 16  # of one owner: each holds a window of its file
 WAIT_S = 60.0
 
 
+class Place(Future[None]):
+    """Where one waits. Done: it is its turn."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__()
+        self.owner = owner
+        self.set_running_or_notify_cancel()  # it cannot be cancelled: whoever gives up leaves the queue
+
+
 class Turns:
+    """In order of arrival, and one at a time for each owner: whoever takes long over theirs holds up nobody else."""
+
     def __init__(self, count: int) -> None:
         self._lock = threading.Lock()
         self._free = count
-        self._queue: deque[Future[None]] = deque()
+        self._busy: set[str] = set()
+        self._queue: list[Place] = []
 
-    async def take(self, place: Future[None], *, timeout_s: float) -> None:
-        """`place` is new, and names this one in the queue. Raises NoCapacity when there are too many before it, or none
-        of them ends in time."""
+    async def take(self, place: Place, *, timeout_s: float) -> None:
+        """Raises NoCapacity when its owner has too many waiting, or it is not its turn in time."""
         self._join(place)
         try:
             async with asyncio.timeout(timeout_s):
@@ -39,38 +49,42 @@ class Turns:
             self._leave(place)
             raise
 
-    def give_back(self) -> None:
+    def give_back(self, place: Place) -> None:
         with self._lock:
-            if self._queue:
-                self._queue.popleft().set_result(None)
-            else:
-                self._free += 1
+            self._free += 1
+            self._busy.remove(place.owner)
+            self._next()
 
-    def withdraw(self, place: Future[None]) -> None:
-        """Whoever waits at `place` gets NoCapacity. When it is its turn already, nothing happens."""
+    def withdraw(self, place: Place) -> None:
+        """Whoever waits there gets NoCapacity. When it is its turn already, nothing happens."""
         with self._lock:
             if place in self._queue:
                 self._queue.remove(place)
                 place.set_exception(_none_free())
 
-    def _join(self, place: Future[None]) -> None:
-        place.set_running_or_notify_cancel()  # it cannot be cancelled: whoever gives up leaves the queue
+    def _join(self, place: Place) -> None:
         with self._lock:
-            if self._free:
-                self._free -= 1
-                place.set_result(None)
-            elif len(self._queue) >= WAITING:
+            if sum(other.owner == place.owner for other in self._queue) >= WAITING:
                 raise _none_free()
-            else:
-                self._queue.append(place)
+            self._queue.append(place)
+            self._next()
 
-    def _leave(self, place: Future[None]) -> None:
+    def _leave(self, place: Place) -> None:
         with self._lock:
             if place in self._queue:
                 return self._queue.remove(place)
             if place.exception():
                 return None  # withdrawn
-        self.give_back()  # it was given in the same moment
+        self.give_back(place)  # it was given in the same moment
+
+    def _next(self) -> None:
+        """Holding the lock: whose turn it is now."""
+        for place in list(self._queue):
+            if self._free and place.owner not in self._busy:
+                self._queue.remove(place)
+                self._free -= 1
+                self._busy.add(place.owner)
+                place.set_result(None)
 
 
 def _none_free() -> NoCapacity:
@@ -83,12 +97,12 @@ large_answers = Turns(LARGE_AT_ONCE)
 class Turn:
     """One answer's. Held by its request until `end`, and by whoever reads for it."""
 
-    def __init__(self, turns: Turns = large_answers) -> None:
+    def __init__(self, owner: str, turns: Turns = large_answers) -> None:
         self._turns = turns
         self._lock = threading.Lock()
         self._holders = 1
         self._taken = False
-        self._place: Future[None] = Future()
+        self._place = Place(owner)
         self.is_over = False
 
     async def take(self) -> None:
@@ -118,4 +132,4 @@ class Turn:
             self._holders -= 1
             last = not self._holders and self._taken
         if last:
-            self._turns.give_back()
+            self._turns.give_back(self._place)

@@ -70,10 +70,11 @@ async def read_file(
     encoding: schemas.Encoding = "utf-8",
 ) -> HttpResponseBase:
     """Read a whole file. Up to 100 MB; with `encoding=utf-8`, one that is not UTF-8 is refused. Answers over 8 MiB take
-    turns: one that waited 60 s for its own is answered 503 `no_capacity`."""
-    turn = acts.Turn()
+    turns, one at a time for each agent: one that waited 60 s for its own is answered 503 `no_capacity`."""
+    who = caller(request)
+    turn = acts.Turn(who.agent_id or who.key_id)
     at_end(request.scope, turn.end)  # type: ignore[attr-defined]
-    content, found = await acts.read_file(caller(request), sandbox_id, path, turn)
+    content, found = await acts.read_file(who, sandbox_id, path, turn)
     answer = schemas.File(
         path=found.path,
         content=await asyncio.to_thread(_encode, content, encoding, found.path),

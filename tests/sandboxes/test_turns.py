@@ -1,13 +1,12 @@
 """Turns: never more at once than there are, none lost, whoever gives up and whenever."""
 
 import asyncio
-from concurrent.futures import Future
 
 import pytest
 
 from sandboxes import turns
 from sandboxes.errors import NoCapacity
-from sandboxes.turns import Turn, Turns
+from sandboxes.turns import Place, Turn, Turns
 
 pytestmark = pytest.mark.anyio
 
@@ -17,29 +16,40 @@ def anyio_backend():
     return "asyncio"
 
 
-async def take(of, timeout_s=5):
-    place = Future()
-    await of.take(place, timeout_s=timeout_s)
+class Line:
+    """Turns taken and given back by name; each owner is somebody else unless named."""
 
+    def __init__(self, count):
+        self.turns, self.held, self.count = Turns(count), [], 0
 
-async def is_free(of, count):
-    """Whether just so many can be taken at once; gives them back."""
-    for _ in range(count):
-        await take(of, 0.05)
-    with pytest.raises(NoCapacity):
-        await take(of, 0.05)
-    for _ in range(count):
-        of.give_back()
-    return True
+    async def take(self, timeout_s=5, owner=None):
+        self.count += 1
+        place = Place(owner or f"owner {self.count}")
+        await self.turns.take(place, timeout_s=timeout_s)
+        self.held.append(place)
+
+    def give_back(self, at=0):
+        self.turns.give_back(self.held.pop(at))
+
+    async def is_free(self, count):
+        """Whether just so many can be taken at once; gives them back."""
+        assert not self.held
+        for _ in range(count):
+            await self.take(0.05)
+        with pytest.raises(NoCapacity):
+            await self.take(0.05)
+        for _ in range(count):
+            self.give_back()
+        return True
 
 
 async def test_one_more_waits_until_one_is_given_back_and_they_go_in_order():
-    two, done = Turns(2), []
-    await take(two)
-    await take(two)
+    two, done = Line(2), []
+    await two.take()
+    await two.take()
 
     async def later(name):
-        await take(two)
+        await two.take()
         done.append(name)
 
     tasks = [asyncio.create_task(later(name)) for name in "abc"]
@@ -52,13 +62,32 @@ async def test_one_more_waits_until_one_is_given_back_and_they_go_in_order():
     await asyncio.gather(*tasks)
     two.give_back()
     two.give_back()
-    assert await is_free(two, 2)
+    assert await two.is_free(2)
+
+
+async def test_one_owner_has_one_turn_and_holds_up_nobody_else(monkeypatch):
+    monkeypatch.setattr(turns, "WAITING", 2)
+    two = Line(2)
+    await two.take(owner="slow")
+    waiting = [asyncio.create_task(two.take(owner="slow")) for _ in range(2)]
+    await asyncio.sleep(0.02)
+    with pytest.raises(NoCapacity):
+        await two.take(owner="slow")
+    for _ in range(3):
+        await two.take(0.05, owner="quick")
+        two.give_back(1)
+    assert not any(task.done() for task in waiting)
+    for task in waiting:
+        two.give_back()
+        await task
+    two.give_back()
+    assert await two.is_free(2)
 
 
 async def test_whoever_gives_up_loses_no_turn_and_holds_none():
-    one = Turns(1)
-    await take(one)
-    waiting = [asyncio.create_task(take(one)) for _ in range(5)]
+    one = Line(1)
+    await one.take()
+    waiting = [asyncio.create_task(one.take()) for _ in range(5)]
     await asyncio.sleep(0.02)
     for task in waiting[:2]:
         task.cancel()
@@ -66,51 +95,45 @@ async def test_whoever_gives_up_loses_no_turn_and_holds_none():
     waiting[2].cancel()
     results = await asyncio.gather(*waiting[:3], return_exceptions=True)
     assert all(isinstance(result, asyncio.CancelledError) for result in results)
-    await waiting[3]
-    one.give_back()
-    await waiting[4]
-    one.give_back()
-    assert await is_free(one, 1)
+    for task in waiting[3:]:
+        await task
+        one.give_back()
+    assert await one.is_free(1)
 
 
-async def test_a_wait_has_an_end_and_so_has_the_queue(monkeypatch):
-    monkeypatch.setattr(turns, "WAITING", 1)
-    one = Turns(1)
-    await take(one)
-    first = asyncio.create_task(take(one, 0.2))
-    await asyncio.sleep(0.02)
+async def test_a_wait_has_an_end():
+    one = Line(1)
+    await one.take()
     with pytest.raises(NoCapacity) as refusal:
-        await take(one)
+        await one.take(0.1)
     assert refusal.value.retry_after
-    with pytest.raises(NoCapacity):
-        await first
     one.give_back()
-    assert await is_free(one, 1)
+    assert await one.is_free(1)
 
 
 async def test_a_turn_ends_when_its_answer_and_its_reading_have():
-    one = Turns(1)
+    one = Line(1)
     for answer_first in (True, False):
-        turn = Turn(one)
+        turn = Turn("me", one.turns)
         with turn.held():
             await turn.take()
             await turn.take()
             if answer_first:
                 turn.end()
             with pytest.raises(NoCapacity):
-                await take(one, 0.02)
+                await one.take(0.02)
         if not answer_first:
             with pytest.raises(NoCapacity):
-                await take(one, 0.02)
+                await one.take(0.02)
             turn.end()
         turn.end()
-        assert await is_free(one, 1)
+        assert await one.is_free(1)
 
 
 async def test_one_that_is_over_waits_no_more_and_one_that_took_none_gives_none_back():
-    one = Turns(1)
-    await take(one)
-    turn = Turn(one)
+    one = Line(1)
+    await one.take()
+    turn = Turn("me", one.turns)
 
     async def read():
         with turn.held():
@@ -121,9 +144,9 @@ async def test_one_that_is_over_waits_no_more_and_one_that_took_none_gives_none_
     turn.end()
     with pytest.raises(NoCapacity):
         await reading
-    small = Turn(one)
+    small = Turn("me", one.turns)
     with small.held():
         pass
     small.end()
     one.give_back()
-    assert await is_free(one, 1)
+    assert await one.is_free(1)
