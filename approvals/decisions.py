@@ -35,6 +35,10 @@ def decide(
     check_may_decide(action, verdict, by=by)
     if verdict not in VERDICTS:
         raise Invalid(f"A verdict is approve or deny, not {verdict!r}.", field="verdict")
+    if verdict == "approve" and action.agent and action.agent.settings_version != action.profile["settings_version"]:
+        raise WrongDigest(
+            f"The Agent Tools of {action.agent.name} changed after {action.pk} was proposed. It cannot run."
+        )
     reason = reason.strip()
     if verdict == "deny" and not reason:
         raise Invalid("Say why. The agent is told this.", field="reason")

@@ -73,7 +73,7 @@ def make(caller: Caller, new: NewSandbox, *, image: str, image_id: str) -> Sandb
         cpus=limits.chosen("cpus", new.cpus),
         memory_mb=limits.chosen("memory_mb", new.memory_mb),
         disk_mb=limits.chosen("disk_mb", new.disk_mb),
-        env=check.environment(new.env),
+        env=check.environment(new.env, by_agent=caller.is_agent),
         idle_timeout_s=limits.chosen("idle_timeout_s", new.idle_timeout_s),
         expires_at=now + timedelta(seconds=float(lifetime_s)),
     )
@@ -121,7 +121,9 @@ def started(sandbox: Sandbox, *, container_id: str, boot: str) -> bool:
 
 
 @transaction.atomic
-def end(sandbox: Sandbox, reason: str, *, actor: audit.Actor = audit.SYSTEM, deleted: bool = False) -> bool:
+def end(
+    sandbox: Sandbox, reason: str, *, actor: audit.Actor = audit.SYSTEM, deleted: bool = False, because: str = ""
+) -> bool:
     """Ends the row and every action that has not started; True for the one caller that did. Running ones are ended by
     whoever follows them, who learns of it from the engine."""
     fields: dict[str, Any] = {"ended_reason": reason}
@@ -133,8 +135,8 @@ def end(sandbox: Sandbox, reason: str, *, actor: audit.Actor = audit.SYSTEM, del
     if not states.advance(current, old=current.status, new="ended", actor=actor, **fields):
         return False
     for action in Action.objects.filter(sandbox_id=sandbox.pk, status__in=["pending", "approved"]):
-        why = f"Sandbox {sandbox.pk} ended ({reason}) before this could start. It was not run."
-        gate.supersede(action, why, code="sandbox_gone")
+        why = because or f"Sandbox {sandbox.pk} ended ({reason}) before this could start."
+        gate.supersede(action, f"{why} It was not run.", code="sandbox_gone")
     return True
 
 

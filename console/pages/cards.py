@@ -100,11 +100,17 @@ def _sheets(action: Action) -> Iterator[Sheet]:
     # What a sheet or a fact shows is taken out of `rest`; what is left is shown as it is, so nothing is ever missing.
     rest = dict(action.arguments)
     if action.tool == "run":
+        rest["env"] = _environment(action)
         yield from _command(rest)
     elif action.tool == "write":
         yield _file(rest, action.bases)
     if rest:
         yield sheet("Arguments", "End of arguments", ["JSON"], _json(rest))
+
+
+def _environment(action: Action) -> dict[str, str]:
+    """What the command is given: the sandbox's variables, and over them the call's own."""
+    return {**action.profile.get("env", {}), **action.arguments.get("env", {})}
 
 
 def _command(rest: dict[str, Any]) -> Iterator[Sheet]:
@@ -213,7 +219,7 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
     if action.tool == "run":
         yield "Can change", "/work, home"
         yield "Runs as", f"{profile.get('user', 'agent')}, up to {arguments['timeout_s']:g} s"
-        env = "set, see below" if arguments.get("env") else "default"
+        env = "set, see below" if _environment(action) else "default"
         yield "Env, stdin", f"{env}, {'given, see below' if arguments.get('stdin') else 'empty'}"
     elif action.tool == "write":
         yield "Can change", str(arguments["path"])

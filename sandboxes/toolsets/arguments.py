@@ -7,9 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from console.workspaces.errors import Invalid
+from sandboxes.errors import NotAllowed
 
 WORK = "/work"
 PATH_BYTES = 4096
+ENVIRONMENT_BYTES = 256 << 10
+# A variable that changes which program runs, or what it loads first.
+STEERING = re.compile(
+    r"(PATH|LD_.*|BASH_.*|BASHOPTS|SHELLOPTS|ENV|PYTHON.*|PERL5.*|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|NODE_OPTIONS|GIT_.*"
+    r"|GCONV_PATH)\Z"
+)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -49,13 +56,22 @@ def seconds(value: object, *, field: str, most: int) -> float:
     return int(number) if number.is_integer() else number
 
 
-def environment(value: object, *, field: str = "env") -> dict[str, str]:
+def environment(value: object, *, by_agent: bool, field: str = "env") -> dict[str, str]:
+    """Names and texts. What steers which code runs is refused from agents: on the card the line would be a lie."""
     if not isinstance(value, Mapping) or len(value) > 100:
         raise Invalid(f"`{field}` maps at most 100 names to texts.", field=field)
     for name, content in value.items():
         if not isinstance(name, str) or not NAME.match(name):
             raise Invalid(f"`{field}` has the name {name!r}; letters, digits and _ only.", field=field)
         text(content, field=f"{field}.{name}", limit_bytes=64 * 1024)
+    if by_agent and (steering := sorted(name for name in value if STEERING.match(name))):
+        raise NotAllowed(
+            f"`{steering[0]}` decides which code runs, so an agent cannot set it. Write the full path or put it in the "
+            "command, where a reviewer sees it.",
+            field=f"{field}.{steering[0]}",
+        )
+    if sum(len(name.encode()) + len(content.encode()) for name, content in value.items()) > ENVIRONMENT_BYTES:
+        raise Invalid(f"`{field}` has more than {ENVIRONMENT_BYTES} bytes in all. Put it into a file.", field=field)
     return dict(value)
 
 

@@ -1,13 +1,11 @@
 """Run a command as `agent`, in `/work`, without a terminal. Its result is numbers; what it prints goes to outputs."""
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from approvals import payloads
 from console.workspaces.errors import Invalid
 from console.workspaces.models import Agent
-from sandboxes.errors import NotAllowed
 
 from . import arguments as check
 
@@ -18,24 +16,18 @@ if TYPE_CHECKING:
 
 NAME, VERSION, KIND = "run", 1, "command"
 COMMAND_BYTES = 1 << 20
+# With cwd and environment below what the engine can hand over: what a person approves must be able to start.
+WORD_BYTES, ARGV_BYTES = 96 << 10, 512 << 10
 STDIN_BYTES = 1 << 20
 TIMEOUT_S, TIMEOUT_MOST_S = 120, 3600
 SHELL = ("bash", "--noprofile", "--norc", "-c")
-# A variable that changes which program runs, or what it loads first, would make the line on the card a lie.
-STEERING = re.compile(r"(PATH|LD_.*|BASH_ENV|ENV|PYTHON.*|NODE_OPTIONS|GIT_.*)\Z")
 
 
 def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:
     """`command` or `argv`, with every default written out, so that the digest binds what really runs."""
     check.only(arguments, "command", "argv", "timeout_s", "cwd", "env", "stdin")
     what = _what(arguments.get("command"), arguments.get("argv"))
-    env = check.environment(arguments.get("env") or {})
-    if agent is not None and (steering := sorted(name for name in env if STEERING.match(name))):
-        raise NotAllowed(
-            f"`{steering[0]}` decides which code runs, so an agent cannot set it. Write the full path or put it in the "
-            "command, where a reviewer sees it.",
-            field=f"env.{steering[0]}",
-        )
+    env = check.environment(arguments.get("env") or {}, by_agent=agent is not None)
     stdin = check.text(arguments.get("stdin") or "", field="stdin", limit_bytes=STDIN_BYTES)
     timeout_s = arguments.get("timeout_s")
     return {
@@ -57,11 +49,11 @@ def _what(command: object, argv: object) -> dict[str, Any]:
         return {"command": payloads.pack(line)}
     if not isinstance(argv, list | tuple) or not argv or len(argv) > 1000:
         raise Invalid("`argv` is a list of 1 to 1000 words; the first is the program.", field="argv")
-    words = [check.text(word, field=f"argv.{n}", limit_bytes=100_000) for n, word in enumerate(argv)]
+    words = [check.text(word, field=f"argv.{n}", limit_bytes=WORD_BYTES) for n, word in enumerate(argv)]
     if not words[0]:
         raise Invalid("`argv.0`, the program, is empty.", field="argv.0")
-    if sum(len(word.encode()) for word in words) > COMMAND_BYTES:
-        raise Invalid(f"`argv` has more than {COMMAND_BYTES} bytes in all.", field="argv")
+    if sum(len(word.encode()) for word in words) > ARGV_BYTES:
+        raise Invalid(f"`argv` has more than {ARGV_BYTES} bytes in all. Put them into a file.", field="argv")
     return {"argv": words}
 
 

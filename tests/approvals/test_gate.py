@@ -5,7 +5,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from approvals import decisions, gate
-from approvals.errors import NoReviewer, PassSpent, TooMany
+from approvals.errors import NoReviewer, PassSpent, TooMany, WrongDigest
 from approvals.models import Action, Execution
 from console.workspaces import agents, audit, keys, members, once, permissions
 from console.workspaces.errors import IdempotencyMismatch
@@ -96,6 +96,19 @@ def test_silence_expires_and_is_no_denial(cast):
     assert action.status == "expired"
     assert "not a denial" in action.outcome()["reason"]
     assert action.outcome()["may_retry"]
+
+
+def test_new_settings_supersede_what_waits_and_nobody_can_approve_it_meanwhile(cast):
+    action, of_other = pending(cast.caller(cast.scout)), pending(cast.caller(cast.other))
+    agents.change_tools(cast.scout, by=cast.alice, write_mode="always")
+    with pytest.raises(WrongDigest, match="Agent Tools of scout changed"):
+        approve(Action.objects.get(pk=action.pk), cast.bob)
+    assert gate.supersede_outdated() == 1
+    assert gate.supersede_outdated() == 0
+    action.refresh_from_db()
+    of_other.refresh_from_db()
+    assert (action.status, of_other.status) == ("superseded", "pending")
+    assert not Execution.objects.exists()
 
 
 def test_new_settings_supersede_what_was_approved_under_the_old(cast):

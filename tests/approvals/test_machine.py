@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from approvals import decisions, gate, states
-from approvals.errors import AlreadyDecided, TooMany
+from approvals.errors import AlreadyDecided, TooMany, WrongDigest
 from approvals.models import Action, Decision, Execution
 from console.workspaces import agents, audit
 from console.workspaces.models import Agent
@@ -63,6 +63,8 @@ class Approvals(RuleBasedStateMachine):
         found = Action.objects.get(pk=action)
         try:
             decisions.decide(found, verdict, by=getattr(self.cast, who), digest=found.digest, reason="r")
+        except WrongDigest:
+            assert found.profile["settings_version"] != Agent.objects.get(pk=found.agent_id).settings_version
         except AlreadyDecided:
             assert found.status != "pending" or found.expires_at <= timezone.now()
 
@@ -102,6 +104,7 @@ class Approvals(RuleBasedStateMachine):
             Action.objects.filter(status="pending").update(expires_at=late)
             Action.objects.filter(status="approved").update(start_by=late)
         gate.expire()
+        gate.supersede_outdated()
 
     @rule()
     def settings_change(self):

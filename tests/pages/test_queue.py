@@ -260,6 +260,16 @@ def test_every_argument_is_on_the_card(cast, browser) -> None:
         assert word in page
 
 
+def test_the_variables_of_the_sandbox_are_on_the_card_of_each_command(cast, browser) -> None:
+    caller = cast.caller(cast.scout)
+    profile = {"image": "sha256:1", "network": "none", "user": "agent", "settings_version": 2}
+    action = pending(caller, profile={**profile, "env": {"MONTH": "3", "A": "of the sandbox"}})
+    page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
+    assert "&quot;MONTH&quot;" in page
+    assert "of the sandbox" in page
+    assert "set, see below" in page
+
+
 def test_a_form_that_is_not_ours_is_told_so(cast, browser) -> None:
     client = browser(cast.bob)
     client.handler.enforce_csrf_checks = True

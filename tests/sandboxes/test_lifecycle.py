@@ -63,6 +63,14 @@ def test_what_is_not_allowed_is_named_and_leaves_nothing(cast, new, error, field
     assert not Sandbox.objects.exists()
 
 
+@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "BASH_ENV", "GIT_SSH_COMMAND"])
+def test_an_agent_cannot_make_a_sandbox_that_steers_what_its_commands_run(cast, name):
+    with pytest.raises(NotAllowed, match=name):
+        make(cast.caller(cast.scout), env={name: "/work/evil"})
+    assert make(cast.caller(cast.scout), env={"MONTH": "3"}).env == {"MONTH": "3"}
+    assert make(cast.caller(cast.alice, permissions.SANDBOXES_RUN), env={name: "/work/mine"})
+
+
 def test_limits_per_agent_and_workspace_hold(cast, monkeypatch):
     monkeypatch.setattr(limits, "LIVE_PER_WORKSPACE", 6)
     scout, other = cast.caller(cast.scout), cast.caller(cast.other)

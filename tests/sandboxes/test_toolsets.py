@@ -31,7 +31,19 @@ def test_a_timeout_that_means_nothing_is_refused(timeout_s):
 
 
 @pytest.mark.parametrize(
-    "name", ["PATH", "LD_PRELOAD", "BASH_ENV", "ENV", "PYTHONPATH", "PYTHONSTARTUP", "NODE_OPTIONS", "GIT_SSH_COMMAND"]
+    "name",
+    [
+        "PERL5LIB",
+        "SHELLOPTS",
+        "PATH",
+        "LD_PRELOAD",
+        "BASH_ENV",
+        "ENV",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "NODE_OPTIONS",
+        "GIT_SSH_COMMAND",
+    ],
 )
 def test_an_agent_cannot_set_what_steers_a_program(name):
     from console.workspaces.models import Agent
@@ -55,7 +67,9 @@ def test_command_and_argv_exclude_each_other():
     assert run.command_line(checked) == ["ls", "-l", ""]
 
 
-@pytest.mark.parametrize("argv", [[], [""], ["a", 1], ["a\0"], "ls", ["x" * 200_000]])
+@pytest.mark.parametrize(
+    "argv", [[], [""], ["a", 1], ["a\0"], "ls", ["true", "x" * (96 * 1024 + 1)], ["x" * 90_000] * 6]
+)
 def test_an_argv_that_cannot_be_one_is_refused(argv):
     with pytest.raises(Invalid):
         run.validate({"argv": argv}, None)
@@ -115,3 +129,9 @@ def test_a_tool_that_is_not_there_is_named():
 def test_whole_seconds_are_whole_numbers_in_the_digest():
     assert repr(arguments.seconds(5.0, field="timeout", most=10)) == "5"
     assert arguments.seconds(0.5, field="timeout", most=10) == 0.5
+
+
+def test_an_environment_that_could_not_be_handed_over_is_refused_before_anybody_is_asked():
+    with pytest.raises(Invalid, match="in all") as refusal:
+        run.validate({"command": "ls", "env": {f"V{n}": "x" * 60_000 for n in range(5)}}, None)
+    assert refusal.value.fields["field"] == "env"
