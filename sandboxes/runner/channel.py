@@ -74,13 +74,14 @@ class Channel:
             if not self._blocked:
                 self._blocked = True
                 self._loop.when_writable(self._out, self._writable)
-            return
-        if self._blocked:
-            self._blocked = False
-            self._loop.forget(self._out)
 
     def _writable(self) -> None:
+        """Comes after each time that the way was blocked, even when a flush in between got everything out: senders who
+        found no room wait for nothing else."""
         self.flush()
+        if not self._waiting:
+            self._blocked = False
+            self._loop.forget(self._out)
         if self.has_room:
             self._on_room()
 
