@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from console.api import answers, base64s, schemas
@@ -34,7 +34,7 @@ def test_what_is_no_base64_is_refused(text):
         base64s.decode(text)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine it is
 @given(st.dictionaries(st.text(), ANY_JSON))
 def test_pieces_are_json(value):
     assert json.loads("".join(answers._pieces(value))) == value
