@@ -177,6 +177,15 @@
     say("Copied");
   }
 
+  // Settings: whether there is anything to save.
+  for (const bar of all(".savebar")) {
+    const form = bar.closest("form"), values = () => new URLSearchParams(new FormData(form)).toString(), saved = values();
+    const compare = () => bar.toggleAttribute("data-clean", values() === saved);
+    form.addEventListener("input", compare);
+    form.addEventListener("reset", () => setTimeout(compare));
+    compare();
+  }
+
   for (const button of all("[data-copy-secret]")) button.hidden = !navigator.clipboard; // needs HTTPS, or this machine
   document.addEventListener("click", (event) => {
     const copy = event.target.closest("[data-copy-secret]");
