@@ -11,6 +11,13 @@ from tests.browser.test_review import QUIET_MS, approve, open_row, shows, waits
 Window = Callable[..., Page]
 
 
+def joins(site: Site, name: str, permission: str) -> None:
+    site.shell(
+        "from tests import people\nfrom console.workspaces.models import Agent\n"
+        f"people.member(Agent.objects.get(name='other').workspace, {name!r}, {permission!r})"
+    )
+
+
 def test_focus_goes_to_the_card_then_to_its_outcome(site: Site, window: Window, agent: AgentSide) -> None:
     page = window("bob")
     answer = agent.run("echo where-am-i")
@@ -60,12 +67,7 @@ def test_a_phone_without_script_reads_first_and_decides_below(site: Site, window
 
 
 def test_the_save_bar_of_a_phone_comes_with_a_change(site: Site, window: Window) -> None:
-    site.shell(
-        "from tests import people\nfrom console.workspaces.models import Workspace, Agent\n"
-        "from console.workspaces import permissions\n"
-        "home = Agent.objects.get(name='other').workspace\n"
-        "people.member(home, 'carol', permissions.AGENTS_MANAGE)"
-    )
+    joins(site, "carol", "agents:manage")
     page = window("carol")
     page.set_viewport_size({"width": 375, "height": 812})
     page.goto(site.page("agents"))
@@ -78,3 +80,18 @@ def test_the_save_bar_of_a_phone_comes_with_a_change(site: Site, window: Window)
     expect(page.get_by_role("button", name="Save settings")).to_be_hidden()
     page.set_viewport_size({"width": 1280, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_a_new_key_is_copied_by_a_button_and_made_once(site: Site, window: Window) -> None:
+    joins(site, "dora", "keys:manage")
+    page = window("dora", permissions=["clipboard-read", "clipboard-write"])
+    page.goto(site.page("keys"))
+    page.get_by_label("Name").fill("copied")
+    page.get_by_role("button", name="Make key").click()
+    page.get_by_role("button", name="Copy key").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == page.locator(".secret").inner_text()
+    page.reload()
+    expect(page.locator(".secret")).to_have_count(0)
+    expect(page.get_by_text("This form made its key already")).to_be_visible()
+    expect(page.locator("tbody tr", has_text="copied")).to_have_count(1)
