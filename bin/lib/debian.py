@@ -11,7 +11,7 @@ from pathlib import Path
 from lib.say import Stop, run, say
 
 POLICY = Path("/usr/sbin/policy-rc.d")
-DEFAULT_MIRROR = "http://mirror.example/debian"
+SOURCES = Path("/etc/apt")
 
 
 def need(program: str, packages: str, *, why: str) -> None:
@@ -54,10 +54,10 @@ def mirror() -> str:
     """The archive this machine already uses, so that a closed network's own mirror is found."""
     if chosen := os.environ.get("SANDGATE_DEBIAN_MIRROR"):
         return chosen.rstrip("/")
-    for file in [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))]:
+    for file in [SOURCES / "sources.list", *sorted((SOURCES / "sources.list.d").glob("*"))]:
         if file.suffix in (".list", ".sources") and file.is_file() and (found := mirror_in(file.read_text())):
             return found
-    return DEFAULT_MIRROR
+    raise Stop("apt's sources on this machine name no Debian archive; name one with SANDGATE_DEBIAN_MIRROR=http://….")
 
 
 def mirror_in(sources: str) -> str | None:

@@ -85,3 +85,14 @@ def test_each_bench_takes_the_arguments_that_bin_test_passes_on(script: str) -> 
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "--runs" in done.stdout
+
+
+def test_without_an_archive_in_apts_sources_the_variable_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debian, "SOURCES", tmp_path)
+    monkeypatch.delenv("SANDGATE_DEBIAN_MIRROR", raising=False)
+    with pytest.raises(Stop, match="SANDGATE_DEBIAN_MIRROR"):
+        debian.mirror()
+    monkeypatch.setenv("SANDGATE_DEBIAN_MIRROR", "http://mirror.example/debian/")
+    assert debian.mirror() == "http://mirror.example/debian"
