@@ -149,7 +149,7 @@ STORAGES = {
 }
 
 # Bodies: the doorman counts and refuses them per route; Django's own limit must not be the lower one.
-BODY_LIMIT_BYTES = DATA_UPLOAD_MAX_MEMORY_SIZE = 140 << 20
+DATA_UPLOAD_MAX_MEMORY_SIZE = 140 << 20
 SEND_STALL_S = 60
 LINGER_S = 5
 STOP_S = 6

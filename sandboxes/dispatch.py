@@ -64,9 +64,7 @@ def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
         _end_command(
             pass_,
             status="timed_out" if result["timed_out"] else "exited",
-            **{
-                name: result[name] for name in ("exit_code", "timed_out", "stdout_bytes", "stderr_bytes", "duration_ms")
-            },
+            **{name: result[name] for name in COMMAND_FIELDS},
         )
     lifecycle.touch(pass_.sandbox_id)
     return gate.finish(pass_.action_id, status="succeeded", result=result)
