@@ -26,7 +26,7 @@ def enter(*requirements: str) -> None:
 def make() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 (this runs before anything has chosen a Python)
         raise Stop(f"{sys.executable} is Python {sys.version.split()[0]}; Sandgate needs 3.11 or newer.")
-    if PYTHON.exists():
+    if PYTHON.exists() and list(VENV.glob("lib/python*/site-packages/pip")):  # without: cut off while it was made
         return
     if not importlib.util.find_spec("ensurepip"):
         debian.install(["python3-venv"], why="to make a virtual environment")

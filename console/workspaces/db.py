@@ -47,10 +47,14 @@ class Threads:
         pool.shutdown()
 
 
+_one_closes = threading.Lock()
+
+
 def _close_handle(together: threading.Barrier) -> None:
     with suppress(threading.BrokenBarrierError):
         together.wait()
-    connections.close_all()
+    with _one_closes:  # of two that close at once, SQLite takes neither for the last, and the log stays unfolded
+        connections.close_all()
 
 
 _readers = Threads("db-read", lambda: settings.DB_READERS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import debian, lock, runsc
+from lib import debian, lock, runsc, venv
 from lib.place import CHECKOUT, Place
 from lib.say import Stop, run
 from lib.test import benches, none_skipped
@@ -96,3 +96,19 @@ def test_without_an_archive_in_apts_sources_the_variable_is_named(
         debian.mirror()
     monkeypatch.setenv("SANDGATE_DEBIAN_MIRROR", "http://mirror.example/debian/")
     assert debian.mirror() == "http://mirror.example/debian"
+
+
+def test_a_virtual_environment_that_was_cut_off_while_it_was_made_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[list[str]] = []
+    monkeypatch.setattr(venv, "VENV", tmp_path)
+    monkeypatch.setattr(venv, "PYTHON", tmp_path / "bin/python")
+    monkeypatch.setattr(venv, "run", made.append)
+    venv.PYTHON.parent.mkdir()
+    venv.PYTHON.symlink_to(sys.executable)
+    venv.make()
+    assert len(made) == 1, "it has a Python and no pip"
+    (tmp_path / "lib/python3.11/site-packages/pip").mkdir(parents=True)
+    venv.make()
+    assert len(made) == 1, "it is whole"

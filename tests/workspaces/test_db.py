@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from django.conf import settings
 from django.db import connection, transaction
 
 from console.workspaces import db
@@ -58,7 +59,7 @@ def test_one_writer_at_a_time_and_always_the_same():
     assert (most, len(threads)) == (1, 1)
 
 
-def test_a_hundred_reads_at_once_take_a_few_threads_and_as_many_handles(settings):
+def test_a_hundred_reads_at_once_take_a_few_threads_and_as_many_handles():
     used = set()
 
     def look():
@@ -120,3 +121,20 @@ def test_two_loops_share_the_threads_and_closing_gives_the_handles_back():
     db.close()
     assert len(handles_of_the_database()) == before
     assert asyncio.run(db.read(names)) == []
+
+
+def test_handles_are_closed_one_after_the_other_so_that_the_last_folds_the_log_in(monkeypatch):
+    inside, most, calls, close_all = 0, 0, 0, db.connections.close_all
+
+    def watched():
+        nonlocal inside, most, calls
+        inside, calls = inside + 1, calls + 1
+        most = max(most, inside)
+        time.sleep(0.01)
+        close_all()
+        inside -= 1
+
+    asyncio.run(db.read(names))
+    monkeypatch.setattr(db.connections, "close_all", watched)
+    db.close()
+    assert (calls, most) == (settings.DB_READERS, 1)
