@@ -146,6 +146,14 @@ STORAGES = {
             "directory_permissions_mode": 0o700,
         },
     },
+    "artifacts": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": VAR / "artifacts",
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
 }
 
 # Bodies: the doorman counts and refuses them per route; Django's own limit must not be the lower one.

@@ -75,6 +75,11 @@ class Workspace(models.Model):
     change_seq = models.BigIntegerField(default=0)
     audit_seq = models.BigIntegerField(default=0)
     audit_head = models.CharField(max_length=64, default="0" * 64)
+    limits = models.JSONField(
+        default=dict
+    )  # {"memory_mb": {"default": 512, "most": 2048}}; what is left out is built in
+    images = models.JSONField(default=list)  # names of images that may be used beside the default one
+    pool_size = models.PositiveSmallIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -142,6 +147,11 @@ class Agent(models.Model):
     command_mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.RULES)
     write_mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.RULES)
     self_approval = models.BooleanField(default=False)
+    network = models.CharField(max_length=10, default="public")  # the most it may have
+    persistent_allowed = models.BooleanField(default=False)
+    writable_root_allowed = models.BooleanField(default=False)
+    images = models.JSONField(default=list)  # beside those of the workspace
+    limits = models.JSONField(default=dict)  # as the workspace's, and before them
     settings_version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -154,6 +164,7 @@ class Agent(models.Model):
             models.CheckConstraint(condition=Q(toolset__in=[1, 2]), name="agent_toolset_known"),
             models.CheckConstraint(condition=Q(command_mode__in=Mode.values), name="agent_command_mode_known"),
             models.CheckConstraint(condition=Q(write_mode__in=Mode.values), name="agent_write_mode_known"),
+            models.CheckConstraint(condition=Q(network__in=["none", "public"]), name="agent_network_known"),
         ]
 
     def __str__(self) -> str:
