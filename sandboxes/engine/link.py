@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
 from typing import TypeVar
 
+from sandboxes import counters
 from sandboxes.errors import BoxGone
 from sandboxes.runner import frames
 
@@ -138,6 +139,7 @@ class Link:
                         return "host_lost" if away and state.reason == "crashed" else state.reason
                     await self.greet(await self.attach(), timeout_s=HELLO_S)
                     self.reconnects += 1
+                    counters.reconnected()
                     return ""
             except BoxGone as error:
                 return error.reason
