@@ -14,8 +14,9 @@ from . import kit
 from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, container_name
 from .shapes import BoxSpec, EngineConfig
 
-PIDS = 1024
-"""A backstop: at this limit gVisor's kernel itself dies. Commands meet RLIMIT_NPROC long before."""
+PIDS_EACH, PIDS_BESIDE = 2, 624
+"""A backstop: at this limit gVisor's kernel itself dies, which has two host threads for each of the sandbox's and some
+of its own. Commands meet RLIMIT_NPROC long before."""
 TMP = "size=64m,mode=1777,nosuid,nodev,exec"
 CAPABILITIES = ("CHOWN", "KILL", "SETUID", "SETGID", "SETPCAP", "SYS_ADMIN")
 
@@ -25,7 +26,7 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
     memory = f"{spec.memory_mb}m"
     return {
         "image": spec.image or config.image,
-        "entrypoint": list(kit.START),
+        "entrypoint": [*kit.START, f"processes={spec.processes}", f"open_files={spec.open_files}"],
         "command": [],
         "name": container_name(config.instance, spec.sandbox_id),
         "hostname": "sandbox",
@@ -55,7 +56,7 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
         "mem_limit": memory,
         "memswap_limit": memory,
         "nano_cpus": int(spec.cpus * 1e9),
-        "pids_limit": PIDS,
+        "pids_limit": PIDS_EACH * spec.processes + PIDS_BESIDE,
         "shm_size": "16m",
     }
 

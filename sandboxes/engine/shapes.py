@@ -54,6 +54,8 @@ class BoxSpec:
     cpus: float = 1.0
     memory_mb: int = 512
     disk_mb: int = 1024
+    processes: int = 200
+    open_files: int = 4096
     env: Mapping[str, str] = field(default_factory=dict)
     network: Literal["none"] = "none"
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from . import rights
 from .loop import Loop
 
-NPROC = 200
-NOFILE = 4096
 ORDER_MAX_BYTES = 4 << 20
 STDIN_EMPTY, HAS_SCRIPT = 1, 2
 LOWEST_FREE_FD = 10
@@ -26,18 +24,20 @@ _U32 = struct.Struct("=I")
 
 @dataclass(frozen=True)
 class Order:
-    """What one command is."""
+    """What one command is. `processes` bounds all of the sandbox's user, `open_files` each of them."""
 
     argv: Sequence[str]
     cwd: str
     env: Mapping[str, str]
+    processes: int
+    open_files: int
     stdin: bytes = b""
     script: bytes = b""
 
     def pack(self) -> bytes:
         """ValueError when it cannot be said: a NUL inside a word, or more than a keeper takes."""
         flags = (0 if self.stdin else STDIN_EMPTY) | (HAS_SCRIPT if self.script else 0)
-        numbers = (flags, rights.AGENT_UID, rights.AGENT_GID, NPROC, NOFILE, len(self.script))
+        numbers = (flags, rights.AGENT_UID, rights.AGENT_GID, self.processes, self.open_files, len(self.script))
         env = [f"{name}={value}" for name, value in self.env.items()]
         body = b"".join(
             (struct.pack("=6I", *numbers), self.script, _word(self.cwd), _words(env), _words(self.argv)),

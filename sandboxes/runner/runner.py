@@ -6,6 +6,7 @@ the host's session, and never keep a secret where the sandbox's user could look.
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from . import frames, keepers, rights
@@ -32,11 +33,12 @@ ENV = {
 
 
 class Runner:
-    def __init__(self, keeper: str, boot: str) -> None:
+    def __init__(self, keeper: str, boot: str, settings: Mapping[str, str]) -> None:
         self.loop = Loop()
         self.keepers = Keepers(keeper)
         self.jobs = Jobs()
         self._boot = boot
+        self._processes, self._open_files = int(settings["processes"]), int(settings["open_files"])
         self._env = dict(ENV)
         self._reads: dict[int, Transfer] = {}
         self._writes: dict[int, Write] = {}
@@ -193,7 +195,10 @@ class Runner:
             return
         size = message.get("script_bytes", 0)
         env = {**self._env, "PWD": message["cwd"], **message["env"]}
-        order = Order(message["argv"], message["cwd"], env, stdin=attached[size:], script=attached[:size])
+        order = Order(
+            message["argv"], message["cwd"], env, self._processes, self._open_files,
+            stdin=attached[size:], script=attached[:size],
+        )  # fmt: skip
         command = Command(self.loop, message["id"], self.pump)
         try:
             command.start(self.keepers, order, float(message["timeout_s"]))
@@ -247,13 +252,12 @@ def prepare(volume: str) -> None:
 
 
 def main() -> None:
-    """`runner KEEPER VOLUME`; a VOLUME of "-" leaves mounts and capabilities as they are (tests on the host)."""
-    keeper, volume = sys.argv[1:]
+    """`runner KEEPER VOLUME NAME=VALUE…`: `processes` and `open_files`, what its commands may have."""
+    keeper, volume, *settings = sys.argv[1:]
     os.umask(0o022)
     os.setgroups([])
     rights.be_subreaper()
-    if volume != "-":
-        prepare(volume)
+    prepare(volume)
     os.chdir("/")
     keepers.reserve_low_fds()
-    Runner(keeper, os.urandom(8).hex()).run()
+    Runner(keeper, os.urandom(8).hex(), dict(word.split("=", 1) for word in settings)).run()
