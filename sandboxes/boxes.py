@@ -130,7 +130,7 @@ class Boxes:
 
     async def _attach(self, engine: Engine, sandbox: Sandbox) -> None:
         try:
-            box = await engine.attach(sandbox.pk, sandbox.container_id)
+            box = await engine.attach(sandbox.pk, sandbox.container_id, env=sandbox.env)
         except BoxGone as error:
             await self.end(sandbox, error.reason, actor=audit.SYSTEM)
             return

@@ -50,9 +50,10 @@ class Overdue(SandboxError):
 
 
 class Box:
-    def __init__(self, link: Link, sandbox_id: str, container_id: str) -> None:
+    def __init__(self, link: Link, sandbox_id: str, container_id: str, env: Mapping[str, str] | None = None) -> None:
         self.sandbox_id = sandbox_id
         self.container_id = container_id
+        self.env = dict(env or {})  # the sandbox's own: it goes with each command, under what the command sets itself
         self._link = link
         self._oom_at = float("-inf")
         self._oomed = asyncio.Event()
@@ -73,6 +74,7 @@ class Box:
     async def run(self, pass_: "Pass", request: RunRequest, sink: Sink) -> RunResult:
         """Until the command ended and all its output is in `sink`. Asked twice with one Pass's id, it runs once."""
         pass_.spend(self.sandbox_id, "run")
+        request = replace(request, env={**self.env, **request.env})
         message, script = running.request(pass_.action_id, request)
         ask = Ask(message, (script, request.stdin), sink)
         result = await self._told(ask, answers.run_result, within_s=request.timeout_s + OVERDUE_S)

@@ -8,7 +8,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
@@ -96,11 +96,9 @@ class Channel:
         self._stream = await attach(docker_host, container_id, self._data, self._ended)
         self._stderr = self._stream.stderr
 
-    async def hello(self, *, timeout_s: float, env: Mapping[str, str] | None = None) -> dict[str, Any]:
+    async def hello(self, *, timeout_s: float) -> dict[str, Any]:
         """The runner's welcome. Said again each second: late bytes of an older client may have cut the first one."""
         message: dict[str, Any] = {"version": frames.VERSION}
-        if env is not None:
-            message["env"] = dict(env)
         async with asyncio.timeout(timeout_s):
             while not self._welcome.done():
                 self.send(frames.pack_hello(self._tag, self._marker, message))

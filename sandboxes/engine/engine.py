@@ -6,7 +6,7 @@ given, and a create that fails or is cancelled at any stage leaves nothing.
 
 import asyncio
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -111,12 +111,12 @@ class Engine:
         undo.callback(channel.close)
         await _to_its_end(self.daemon.call(lambda client: client.api.start(container_id)))
         try:
-            await link.greet(channel, timeout_s=FIRST_HELLO_S, env=spec.env)
+            await link.greet(channel, timeout_s=FIRST_HELLO_S)
         except (ChannelLost, TimeoutError) as error:
             raise CreateFailed(
                 f"Sandbox {spec.sandbox_id} started, but its runner did not answer. {channel.stderr}".strip()
             ) from error
-        return self._add(Box(link, spec.sandbox_id, container_id))
+        return self._add(Box(link, spec.sandbox_id, container_id, spec.env))
 
     async def _undo(self, sandbox_id: str) -> None:
         await _to_its_end(self._discard(sandbox_id))
@@ -125,7 +125,7 @@ class Engine:
         self._boxes[box.container_id] = box
         return box
 
-    async def attach(self, sandbox_id: str, container_id: str) -> Box:
+    async def attach(self, sandbox_id: str, container_id: str, *, env: Mapping[str, str]) -> Box:
         """To a sandbox made earlier, by this process or one before it. BoxGone when it does not run any more."""
         state = await look(self.daemon, container_id)
         if state.running and state.label(LABEL_SANDBOX) != sandbox_id:
@@ -139,7 +139,7 @@ class Engine:
             await link.greet(await link.attach(), timeout_s=HELLO_S * 2)
         except (AttachFailed, ChannelLost, BrokenFrame, TimeoutError) as error:
             raise BoxGone(f"The runner of sandbox {sandbox_id} does not answer: {_said(error)}") from error
-        return self._add(Box(link, sandbox_id, container_id))
+        return self._add(Box(link, sandbox_id, container_id, env))
 
     async def found(self) -> list[Found]:
         """Every container with our label, whatever its state."""

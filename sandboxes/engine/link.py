@@ -6,7 +6,7 @@ nothing. Must answer within GIVE_UP_S: until then callers wait, afterwards each 
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 from typing import TypeVar
 
@@ -61,10 +61,10 @@ class Link:
             raise
         return channel
 
-    async def greet(self, channel: Channel, *, timeout_s: float, env: Mapping[str, str] | None = None) -> None:
+    async def greet(self, channel: Channel, *, timeout_s: float) -> None:
         """Hello and welcome; from then on this is the channel. A runner that started anew is not the one we knew."""
         try:
-            boot = answers.boot(await channel.hello(timeout_s=timeout_s, env=env), version=frames.VERSION)
+            boot = answers.boot(await channel.hello(timeout_s=timeout_s), version=frames.VERSION)
         except BaseException:
             channel.close()
             raise

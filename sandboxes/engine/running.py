@@ -11,7 +11,7 @@ from sandboxes.errors import SandboxError
 from .shapes import RunRequest
 
 LONG_ARGUMENT_BYTES = 96 << 10
-ARGUMENTS_LIMIT_BYTES = 1 << 20
+ARGUMENTS_LIMIT_BYTES = (1 << 20) + (256 << 10)  # 512 KiB of words, the call's variables and those of the sandbox
 SCRIPT_LIMIT_BYTES = 2 << 20
 STDIN_LIMIT_BYTES = 8 << 20
 LONGEST_S = 24 * 3600.0

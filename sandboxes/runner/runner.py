@@ -39,7 +39,6 @@ class Runner:
         self.jobs = Jobs()
         self._boot = boot
         self._processes, self._open_files = int(settings["processes"]), int(settings["open_files"])
-        self._env = dict(ENV)
         self._reads: dict[int, Transfer] = {}
         self._writes: dict[int, Write] = {}
         self._turn = 0
@@ -133,7 +132,6 @@ class Runner:
                 self.jobs.drop(write.id)
         self._reads.clear()
         self._writes.clear()
-        self._env.update(message.get("env", {}))
         running = self.jobs.running()
         self.channel.send(frames.WELCOME, {"version": frames.VERSION, "boot": self._boot, "running": running})
         self.channel.flush()
@@ -194,7 +192,7 @@ class Runner:
             self._answer(ref, _error("too_many_commands", "Too many commands run in this sandbox. Wait for one."))
             return
         size = message.get("script_bytes", 0)
-        env = {**self._env, "PWD": message["cwd"], **message["env"]}
+        env = {**ENV, "PWD": message["cwd"], **message["env"]}
         order = Order(
             message["argv"], message["cwd"], env, self._processes, self._open_files,
             stdin=attached[size:], script=attached[:size],

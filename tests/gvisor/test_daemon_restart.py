@@ -88,7 +88,7 @@ def test_long_absence_is_told_in_time_and_the_command_is_found_again(daemon, own
     back.join(30)
 
     async def again():
-        other = await own_bench.engine.attach(box.sandbox_id, box.container_id)
+        other = await own_bench.engine.attach(box.sandbox_id, box.container_id, env={})
         sink = Collected()
         return await other.resume(OnePass(box.sandbox_id, "run", "act_away"), sink), sink, other
 

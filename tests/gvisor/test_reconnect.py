@@ -23,13 +23,13 @@ def restarted(bench, box):
         other.do(other.engine.start())
         found = {each.sandbox_id: each for each in other.do(other.engine.found())}
         assert found[box.sandbox_id].running
-        return other, other.do(other.engine.attach(box.sandbox_id, found[box.sandbox_id].container_id))
+        return other, other.do(other.engine.attach(box.sandbox_id, found[box.sandbox_id].container_id, env={}))
 
     yield start
     for other in others:
         other.do(other.engine.close())
     # the module's own engine takes the sandbox back
-    again = bench.do(bench.engine.attach(box.sandbox_id, box.container_id))
+    again = bench.do(bench.engine.attach(box.sandbox_id, box.container_id, env={}))
     box._link = again._link
 
 
@@ -190,9 +190,9 @@ def test_garbage_before_and_between_is_skipped(bench, box):
 
 def test_attach_to_what_is_not_there(bench, box):
     with pytest.raises(BoxGone):
-        bench.do(bench.engine.attach(box.sandbox_id, "0" * 64))
+        bench.do(bench.engine.attach(box.sandbox_id, "0" * 64, env={}))
     with pytest.raises(BoxGone):
-        bench.do(bench.engine.attach("sbx_other", box.container_id))
+        bench.do(bench.engine.attach("sbx_other", box.container_id, env={}))
 
 
 def test_one_thread_each_call_would_show(bench, box):
