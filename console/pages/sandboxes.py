@@ -1,20 +1,27 @@
-"""Sandboxes and what was asked of each, for reading. Made and ended by agents, clocks and keys, never here."""
+"""Sandboxes: what was asked of each, what runs in it, what is kept of it; and their end by hand.
+
+Acts are those of `sandboxes.acts`, the same that REST calls. Must never make a sandbox, nor show one of others.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 
 from approvals.models import Action
 from console.workspaces import permissions
+from console.workspaces.errors import SandgateError
+from console.workspaces.keys import Caller
+from sandboxes import acts
 from sandboxes.models import Sandbox
 
 from . import rows
-from .shell import member_page
+from .shell import complain, member_page, say
 
 ENDED_SHOWN = 50
 ACTIONS_SHOWN = 200
@@ -54,8 +61,21 @@ def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
         "rows": [rows.row(action) for action in actions.order_by("-created_at")[:ACTIONS_SHOWN]],
         "waiting": actions.pending().count(),
         "idle_at": _idle_at(sandbox),
+        "may_run": permissions.SANDBOXES_RUN in request.here.may,
     }
     return render(request, "sandboxes/detail.html", shown)
+
+
+@member_page("sandboxes", permissions.SANDBOXES_RUN, methods=("POST",))
+def delete(request: Any, sandbox_id: str) -> HttpResponseBase:
+    here = request.here
+    try:
+        async_to_sync(acts.delete_sandbox)(Caller.of_member(here.member), sandbox_id)
+    except SandgateError as caught:
+        complain(request, caught.detail)
+        return redirect("sandbox", here.workspace.pk, sandbox_id)
+    say(request, f"Sandbox {sandbox_id} and its files are gone.")
+    return redirect("sandboxes", here.workspace.pk)
 
 
 def _said(sandbox: Sandbox) -> Sandbox:

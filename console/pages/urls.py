@@ -17,6 +17,7 @@ urlpatterns = [
     path("w/<str:workspace_id>/queue/<str:action_id>/output/<str:stream>", queue.output, name="output"),
     path("w/<str:workspace_id>/sandboxes", sandboxes.listed, name="sandboxes"),
     path("w/<str:workspace_id>/sandboxes/<str:sandbox_id>", sandboxes.detail, name="sandbox"),
+    path("w/<str:workspace_id>/sandboxes/<str:sandbox_id>/delete", sandboxes.delete, name="delete-sandbox"),
     path("w/<str:workspace_id>/audit", audit.listed, name="audit"),
     path("w/<str:workspace_id>/agents", agents.listed, name="agents"),
     path("w/<str:workspace_id>/agents/<str:agent_id>", agents.tools, name="agent-tools"),

@@ -30,18 +30,26 @@ class Caller:
     permissions: frozenset[str]
     use_is_stale: bool = False
 
+    @classmethod
+    def of_member(cls, member: Member) -> "Caller":
+        """A member at a page: no key, and all that the member may."""
+        may = frozenset(member.permissions.values_list("name", flat=True)) if member.is_current else frozenset()
+        return cls("", member.workspace_id, agent_id=None, member_id=member.pk, permissions=may)
+
     @property
     def is_agent(self) -> bool:
         return self.agent_id is not None
 
     @property
     def actor(self) -> audit.Actor:
-        return audit.Actor("agent", self.agent_id) if self.agent_id else audit.Actor("key", self.key_id)
+        if self.agent_id:
+            return audit.Actor("agent", self.agent_id)
+        return audit.Actor("key", self.key_id) if self.key_id else audit.Actor("member", self.member_id or "")
 
     def need(self, permission: str) -> None:
         if permission in self.permissions:
             return
-        holder = f"agent {self.agent_id}" if self.agent_id else f"key {self.key_id}"
+        holder = f"{self.actor.kind} {self.actor.id}"
         raise PermissionDenied(
             f"This needs `{permission}`, and {holder} does not have it. A member with `members:manage` can give it.",
             permission=permission,

@@ -102,3 +102,24 @@ def test_mallory_sees_only_her_own_rows(cast, browser) -> None:
     action = pending(cast.caller(cast.scout))
     assert browser(cast.mallory).get(url(cast, "audit")).status_code == 404
     assert action.pk not in browser(cast.mallory).get(f"/w/{cast.elsewhere.pk}/audit").content.decode()
+
+
+def test_only_who_may_run_sandboxes_can_delete_one_by_hand(cast, browser, sandbox) -> None:
+    gone = url(cast, "sandboxes", sandbox.pk, "delete")
+    assert "Delete…" not in browser(cast.bob).get(url(cast, "sandboxes", sandbox.pk)).content.decode()
+    assert browser(cast.bob).post(gone).status_code == 403
+    assert browser(cast.mallory).post(gone).status_code == 404
+    assert browser().post(gone).status_code == 302
+    assert browser(cast.alice).get(gone).status_code == 405
+    sandbox.refresh_from_db()
+    assert sandbox.is_live
+
+
+@pytest.mark.django_db(transaction=True)  # the act reads on a thread of its own
+def test_what_keeps_a_sandbox_from_being_deleted_is_said_on_its_page(cast, browser, sandbox) -> None:
+    """No host runs in this process."""
+    alice = browser(cast.alice)
+    assert "Delete…" in alice.get(url(cast, "sandboxes", sandbox.pk)).content.decode()
+    answer = alice.post(url(cast, "sandboxes", sandbox.pk, "delete"), follow=True)
+    assert answer.redirect_chain[-1][0] == url(cast, "sandboxes", sandbox.pk)
+    assert "no sandbox host" in answer.content.decode()
