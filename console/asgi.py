@@ -19,7 +19,7 @@ from django.core.handlers.exception import convert_exception_to_response
 from django.http.response import HttpResponseBase
 from django.urls import re_path
 
-from . import health
+from . import health, metrics
 from .doorman import App, Limited, Receive, Scope, Send, Tagged, doorman
 from .pages import sockets
 from .signed_in import SameOrigin, SignedIn, refuse
@@ -63,6 +63,7 @@ ROUTES = [
     for pattern, app in (
         (r"healthz", health.alive),
         (r"readyz", health.Ready()),
+        (r"metrics", metrics.Metrics()),
         (r"v1/(openapi\.json|docs)", pages),  # what the API is, anybody may read
         (r"v1/sandboxes/[^/]+/files", files),
         (r"v1/tools/(write|write_file)", files),

@@ -53,7 +53,7 @@ async def answer(
     await send({"type": "http.response.body", "body": body})
 
 
-def _header(scope: Scope, name: bytes) -> bytes:
+def header(scope: Scope, name: bytes) -> bytes:
     return next((value for key, value in scope["headers"] if key == name), b"")
 
 
@@ -64,7 +64,7 @@ class Tagged:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        given, started = _header(scope, b"x-request-id"), False
+        given, started = header(scope, b"x-request-id"), False
         own = (b"x-request-id", NOSNIFF[0].lower())
         request_id = given if REQUEST_ID.fullmatch(given) else str(uuid.uuid4()).encode()
 
@@ -72,7 +72,7 @@ class Tagged:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                others = [header for header in message.get("headers", ()) if header[0].lower() not in own]
+                others = [each for each in message.get("headers", ()) if each[0].lower() not in own]
                 message = {**message, "headers": [*others, (b"X-Request-Id", request_id), NOSNIFF]}
             await send(message)
 
@@ -104,9 +104,9 @@ class Keyed:
 
     @staticmethod
     def _key(scope: Scope) -> str:
-        if key := _header(scope, b"x-api-key").strip():
+        if key := header(scope, b"x-api-key").strip():
             return key.decode("latin-1")
-        scheme, _, key = _header(scope, b"authorization").partition(b" ")
+        scheme, _, key = header(scope, b"authorization").partition(b" ")
         return key.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
 
     @staticmethod
@@ -121,7 +121,7 @@ class Limited:
         self.app, self.limit_bytes = app, limit_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if int(_header(scope, b"content-length") or 0) > self.limit_bytes:
+        if int(header(scope, b"content-length") or 0) > self.limit_bytes:
             return await self._refuse(send)
         left, started = self.limit_bytes, False
 

@@ -20,7 +20,7 @@ NO_STORE = (b"Cache-Control", b"no-store")
 
 async def alive(scope: Scope, receive: Receive, send: Send) -> None:
     """200 as long as the process serves at all."""
-    if await _allowed(scope, send):
+    if await only_reads(scope, send):
         await answer(send, 200, code="alive", detail="The process answers.", headers=[NO_STORE])
 
 
@@ -32,7 +32,7 @@ class Ready:
         self._parts: dict[str, bool] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not await _allowed(scope, send):
+        if not await only_reads(scope, send):
             return
         async with self._turn:
             if not self._parts or monotonic() - self._looked_at > LOOK_EVERY_S:
@@ -68,7 +68,7 @@ async def _hub() -> dict[str, bool]:
         return {"loops": False, "sandbox_host": False}
 
 
-async def _allowed(scope: Scope, send: Send) -> bool:
+async def only_reads(scope: Scope, send: Send) -> bool:
     if scope["method"] in ("GET", "HEAD"):
         return True
     detail = f"{scope['method']} is not possible here; there is GET, HEAD."

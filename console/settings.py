@@ -166,6 +166,9 @@ STOP_S = 6
 TIMER_DIVISOR = float(os.environ.get("SANDGATE_TIMER_DIVISOR") or 1)
 
 
+# Who asks /metrics from another machine, or through a proxy, sends this as a bearer; without it nobody may from there.
+METRICS_TOKEN = os.environ.get("SANDGATE_METRICS_TOKEN", "")
+
 # What `bin/up` found out about Docker and gVisor; None when it never ran on this state directory.
 ENGINE = state.engine(VAR)
 

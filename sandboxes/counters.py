@@ -5,7 +5,7 @@ the fixed lists here: must never carry the name or id of a workspace, an agent, 
 nothing of the product, so that every layer may count.
 """
 
-from typing import Literal
+from typing import Literal, TypedDict
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
@@ -86,10 +86,24 @@ def reconnected() -> None:
     _reconnects.inc()
 
 
-def measure(*, sandboxes: dict[str, int], pool_depth: int, pending: int, commands_running: int) -> None:
-    """What is counted in the table rather than as it happens; `sandboxes` by status, absent ones are none."""
+class Measured(TypedDict):
+    """What is counted in the table rather than as it happens. `sandboxes` by status; absent ones are none."""
+
+    sandboxes: dict[str, int]
+    pool_depth: int
+    pending: int
+    commands_running: int
+
+
+def measure(found: Measured) -> None:
     for status in STATUSES:
-        _sandboxes.labels(status).set(sandboxes.get(status, 0))
-    _pool_depth.set(pool_depth)
-    _pending.set(pending)
-    _running.set(commands_running)
+        _sandboxes.labels(status).set(found["sandboxes"].get(status, 0))
+    _pool_depth.set(found["pool_depth"])
+    _pending.set(found["pending"])
+    _running.set(found["commands_running"])
+
+
+def unmeasured() -> None:
+    """Nobody knows: an old number would pass for a new one."""
+    for gauge in (*(_sandboxes.labels(status) for status in STATUSES), _pool_depth, _pending, _running):
+        gauge.set(float("nan"))
