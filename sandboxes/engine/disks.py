@@ -4,8 +4,9 @@ Owns volumes, loop devices and their files under the state directory. Must leave
 loop device in a volume: its number is given to another file after a restart. The volume names a link in the run
 directory, which a restart of the machine removes, so that a stale one fails instead of mounting somebody else's disk.
 
-A loop device with ext4 caps at its size whatever is written, lives on disk and outlives a stop. It needs root on the
-daemon's machine; without, the volume is a tmpfs: capped as well, but it counts as memory and is empty after a stop.
+A loop device with ext4 caps at its size whatever is written, lives on disk and outlives a stop: put away, a disk is its
+file alone, and holds nothing of the machine. It needs root on the daemon's machine; without, the volume is a tmpfs:
+capped as well, but it counts as memory and is empty after a stop.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from .names import LABEL_DISK, LABEL_INSTANCE, LABEL_SANDBOX, volume_name
 from .shapes import EngineConfig
 
 TOOL_S = 30
+MENDED = 1  # e2fsck's word for it
 INODE_BYTES = 8192
 """One inode per so many bytes: node_modules and the like are many small files."""
 
@@ -29,13 +31,14 @@ class NoDisk(Exception):
     """This way of making a disk does not work here."""
 
 
-def _tool(*argv: str) -> str:
+def _tool(*argv: str, most: int = 0) -> str:
+    """What it printed; exit codes above `most` are failures."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=TOOL_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoDisk(f"{argv[0]}: {error}") from error
-    if done.returncode:
-        raise NoDisk(f"{' '.join(argv[:2])}: {done.stderr.strip()}")
+    if not 0 <= done.returncode <= most:
+        raise NoDisk(f"{' '.join(argv[:2])}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
 
 
@@ -53,6 +56,13 @@ class Disks:
             options = await asyncio.to_thread(self._make_loop, sandbox_id, size_mb)
         else:
             options = {"type": "tmpfs", "device": "tmpfs", "o": f"size={size_mb}m,mode=0700,nosuid,nodev"}
+        return await self._volume(sandbox_id, options)
+
+    async def reopen(self, sandbox_id: str) -> str:
+        """The name of a volume on the disk that was put away; NoDisk when it is not there or beyond repair."""
+        return await self._volume(sandbox_id, await asyncio.to_thread(self._reopen_loop, sandbox_id))
+
+    async def _volume(self, sandbox_id: str, options: dict[str, str]) -> str:
         labels = {LABEL_INSTANCE: self._instance, LABEL_SANDBOX: sandbox_id, LABEL_DISK: self.kind}
         name = volume_name(self._instance, sandbox_id)
 
@@ -71,14 +81,28 @@ class Disks:
     def _make_file(self, sandbox_id: str, size_mb: int) -> dict[str, str]:
         self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._links.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file, link = self._file(sandbox_id), self._links / sandbox_id
-        with file.open("xb") as empty:
+        file = self._file(sandbox_id)
+        with file.open("xb") as empty:  # never over one that is there
             os.truncate(empty.fileno(), size_mb << 20)
         os.chmod(file, 0o600)
         features = "^has_journal,^resize_inode"
         lazy = "lazy_itable_init=1,root_owner=0:0"
         _tool("mkfs.ext4", "-q", "-F", "-O", features, "-m", "0", "-i", str(INODE_BYTES), "-E", lazy, str(file))
-        device = _tool("losetup", "--find", "--show", "--nooverlap", str(file)).strip()
+        return self._attached(sandbox_id)
+
+    def _reopen_loop(self, sandbox_id: str) -> dict[str, str]:
+        """It may have been cut off in the middle of a write, with the machine: with no journal that has to be mended."""
+        file = self._file(sandbox_id)
+        if not file.exists():
+            raise NoDisk(f"{file} is not there")
+        _tool("e2fsck", "-y", str(file), most=MENDED)
+        self._links.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._attached(sandbox_id)
+
+    def _attached(self, sandbox_id: str) -> dict[str, str]:
+        device = _tool("losetup", "--find", "--show", "--nooverlap", str(self._file(sandbox_id))).strip()
+        link = self._links / sandbox_id
+        link.unlink(missing_ok=True)
         link.symlink_to(device)
         return {"type": "ext4", "device": str(link), "o": "nosuid,nodev,discard,noatime"}
 
@@ -87,21 +111,24 @@ class Disks:
 
     async def remove(self, sandbox_id: str) -> None:
         """Whatever there is of it; the container must be gone."""
-        name = volume_name(self._instance, sandbox_id)
-        stuck_at = await self._daemon.call(lambda client: _drop_volume(client, name))
-        if stuck_at and self.kind == "loop":
-            with suppress(NoDisk):
-                await asyncio.to_thread(_tool, "umount", stuck_at)
-        await asyncio.to_thread(self._remove_loop, sandbox_id)
+        await self.put_away(sandbox_id)
+        self._file(sandbox_id).unlink(missing_ok=True)
 
-    def _remove_loop(self, sandbox_id: str) -> None:
+    async def put_away(self, sandbox_id: str) -> None:
+        """Volume and device go, the file stays; the container must be gone."""
+        mine = {"label": [f"{LABEL_INSTANCE}={self._instance}", f"{LABEL_SANDBOX}={sandbox_id}"]}
+        for stuck_at in await self._daemon.call(lambda client: _drop_volumes(client, mine)):
+            if self.kind == "loop":
+                with suppress(NoDisk):
+                    await asyncio.to_thread(_tool, "umount", stuck_at)
+        await asyncio.to_thread(self._detach, sandbox_id)
+
+    def _detach(self, sandbox_id: str) -> None:
         file = self._file(sandbox_id)
-        if not file.exists():
-            return
-        for device in _devices_of(file):
-            _tool("losetup", "--detach", device)
+        if file.exists():
+            for device in _devices_of(file):
+                _tool("losetup", "--detach", device)
         (self._links / sandbox_id).unlink(missing_ok=True)
-        file.unlink(missing_ok=True)
 
     def tidy(self) -> None:
         """The folders, when they are empty."""
@@ -109,26 +136,32 @@ class Disks:
             with suppress(OSError):
                 folder.rmdir()
 
-    async def strays(self, known: set[str]) -> set[str]:
-        """Sandbox ids that have a volume or a disk of ours, and no container."""
+    def keeps(self, sandbox_id: str) -> bool:
+        """Whether its files are there, in use or put away. A tmpfs keeps none."""
+        return self._file(sandbox_id).exists()
+
+    async def found(self) -> set[str]:
+        """Ids of all sandboxes that have a volume or a disk of ours."""
 
         def volumes(client: docker.DockerClient) -> list[str]:
             found = client.api.volumes(filters={"label": [f"{LABEL_INSTANCE}={self._instance}", LABEL_SANDBOX]})
             return [volume["Labels"][LABEL_SANDBOX] for volume in found["Volumes"] or ()]
 
         files = {file.stem for file in self._files.glob("*.ext4")} if self._files.is_dir() else set()
-        return (set(await self._daemon.call(volumes)) | files) - known
+        return set(await self._daemon.call(volumes)) | files
 
 
-def _drop_volume(client: docker.DockerClient, name: str) -> str:
-    """Where it is still mounted, if Docker will not let go: it miscounts mounts after a restart under live sandboxes.
-    What is then left is a name without content, gone with the strays at our first start after Docker's next."""
-    with suppress(NotFound):
-        try:
-            client.api.remove_volume(name, force=True)
-        except Refused:
-            return str(client.volumes.get(name).attrs["Mountpoint"])
-    return ""
+def _drop_volumes(client: docker.DockerClient, mine: dict[str, list[str]]) -> list[str]:
+    """Where one is still mounted, if Docker will not let go: it miscounts mounts after a restart under live sandboxes.
+    What is then left is a name without content, gone with the strays after Docker's next start."""
+    stuck_at = []
+    for volume in client.api.volumes(filters=mine)["Volumes"] or ():
+        with suppress(NotFound):
+            try:
+                client.api.remove_volume(volume["Name"], force=True)
+            except Refused:
+                stuck_at.append(str(volume["Mountpoint"]))
+    return stuck_at
 
 
 def _devices_of(file: Path) -> list[str]:

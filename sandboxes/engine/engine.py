@@ -67,7 +67,6 @@ class Engine:
             )
         await self.image_id(self.config.image)
         self._runner = await kit.install(self.daemon, self.config)
-        await self._clear_strays()
         label = f"{LABEL_INSTANCE}={self.config.instance}"
         self._events = asyncio.create_task(watch_oom(self.config.docker_host, label, self._oom))
 
@@ -83,15 +82,15 @@ class Engine:
         self._disks.tidy()
         self.daemon.close()
 
-    async def create(self, spec: BoxSpec) -> Box:
-        """A new sandbox whose runner answers. What was made before a failure is removed, also when cancelled."""
+    async def create(self, spec: BoxSpec, *, kept: bool = False) -> Box:
+        """A sandbox whose runner answers; `kept`: on the disk of one that was set down, with its files. What was made
+        before a failure is removed, also when cancelled, save a disk that was there before."""
         checked(spec.sandbox_id)
         async with self._creating, AsyncExitStack() as undo:
-            if spec.sandbox_id in {each["Labels"][LABEL_SANDBOX] for each in await self._containers()}:
-                raise CreateFailed(f"Sandbox {spec.sandbox_id} exists already.")  # not ours to undo
-            undo.push_async_callback(self._undo, spec.sandbox_id)
+            await self._check_free(spec.sandbox_id, kept=kept)
+            undo.push_async_callback(lambda: _to_its_end(self._discard(spec.sandbox_id, keep_disk=kept)))
             try:
-                box = await self._create(spec, undo)
+                box = await self._create(spec, undo, kept=kept)
             except docker.errors.ImageNotFound as error:
                 raise NoRuntime(f"There is no image {spec.image}. Run bin/up, which builds it.") from error
             except (Refused, NoDisk, AttachFailed, ChannelLost, BrokenFrame, TimeoutError) as error:
@@ -99,10 +98,18 @@ class Engine:
             undo.pop_all()
         return box
 
-    async def _create(self, spec: BoxSpec, undo: AsyncExitStack) -> Box:
+    async def _check_free(self, sandbox_id: str, *, kept: bool) -> None:
+        """Before there is anything to undo: what is there already is not ours to remove."""
+        if sandbox_id in {each["Labels"][LABEL_SANDBOX] for each in await self._containers()}:
+            raise CreateFailed(f"Sandbox {sandbox_id} exists already.")
+        if self._disks.keeps(sandbox_id) is not kept:
+            raise CreateFailed(f"Sandbox {sandbox_id} has {'no disk any more' if kept else 'a disk already'}.")
+
+    async def _create(self, spec: BoxSpec, undo: AsyncExitStack, *, kept: bool) -> Box:
         marker = secrets.token_bytes(MARKER_BYTES)
         self._runner = await kit.ensure(self.daemon, self.config, self._runner)
-        disk = await _to_its_end(self._disks.make(spec.sandbox_id, spec.disk_mb))
+        make = self._disks.reopen(spec.sandbox_id) if kept else self._disks.make(spec.sandbox_id, spec.disk_mb)
+        disk = await _to_its_end(make)
         wanted = containers.options(self.config, spec, marker=marker, disk=disk, runner=self._runner)
         container_id = await _to_its_end(self.daemon.call(lambda client: containers.create(client, wanted)))
         link = Link(self.daemon, spec.sandbox_id, container_id, marker)
@@ -117,9 +124,6 @@ class Engine:
                 f"Sandbox {spec.sandbox_id} started, but its runner did not answer. {channel.stderr}".strip()
             ) from error
         return self._add(Box(link, spec.sandbox_id, container_id, spec.env))
-
-    async def _undo(self, sandbox_id: str) -> None:
-        await _to_its_end(self._discard(sandbox_id))
 
     def _add(self, box: Box) -> Box:
         self._boxes[box.container_id] = box
@@ -154,33 +158,49 @@ class Engine:
         ]
 
     async def remove(self, container_id: str, *, reason: str = "deleted") -> None:
-        """Container, volume and disk. Once more does no harm. The channel goes first: a held attach blocks the kill.
-        Calls that still wait get BoxGone with `reason`."""
-        if (box := self._boxes.pop(container_id, None)) is not None:
-            box.end(reason)
-            await box.close()
+        """As `erase`, by the container."""
+        box = self._boxes.get(container_id)
         sandbox_id = box.sandbox_id if box else (await look(self.daemon, container_id)).label(LABEL_SANDBOX)
         if sandbox_id:
-            await _to_its_end(self._discard(sandbox_id, container_id))
+            await self.erase(sandbox_id, reason=reason)
 
-    async def _discard(self, sandbox_id: str, container_id: str = "") -> None:
+    async def erase(self, sandbox_id: str, *, reason: str = "deleted") -> None:
+        """Container, volume and disk, whatever there is. Once more does no harm. Calls that still wait get BoxGone
+        with `reason`."""
+        await self._let_go(sandbox_id, reason)
+        await _to_its_end(self._discard(sandbox_id, keep_disk=False))
+
+    async def set_down(self, sandbox_id: str, *, reason: str) -> None:
+        """As `erase`, but the disk is put away, for `create(…, kept=True)`. Only where `keeps` says that it can be."""
+        await self._let_go(sandbox_id, reason)
+        await _to_its_end(self._discard(sandbox_id, keep_disk=True))
+
+    def keeps(self, sandbox_id: str) -> bool:
+        """Whether its files are on a disk that outlives its container."""
+        return self._disks.keeps(sandbox_id)
+
+    async def disks(self) -> set[str]:
+        """Ids of the sandboxes that have a disk or a volume here, in use or not."""
+        return await self._disks.found()
+
+    async def _let_go(self, sandbox_id: str, reason: str) -> None:
+        """The channel goes first: a held attach blocks the kill."""
+        for box in [box for box in self._boxes.values() if box.sandbox_id == sandbox_id]:
+            del self._boxes[box.container_id]
+            box.end(reason)
+            await box.close()
+
+    async def _discard(self, sandbox_id: str, *, keep_disk: bool) -> None:
         # One at a time: who deletes it and who takes it for a stray would stumble over each other's half-done work.
         async with self._removals.setdefault(sandbox_id, asyncio.Lock()):
             for each in await self._containers():
-                if each["Labels"][LABEL_SANDBOX] == sandbox_id and container_id in ("", each["Id"]):
+                if each["Labels"][LABEL_SANDBOX] == sandbox_id:
                     await self.daemon.call(partial(_remove, container_id=each["Id"]), timeout_s=REMOVE_S)
-            await self._disks.remove(sandbox_id)
+            await (self._disks.put_away(sandbox_id) if keep_disk else self._disks.remove(sandbox_id))
 
     async def _containers(self) -> list[dict[str, Any]]:
         labels = [f"{LABEL_INSTANCE}={self.config.instance}", LABEL_SANDBOX]
         return await self.daemon.call(lambda client: client.api.containers(all=True, filters={"label": labels}))
-
-    async def _clear_strays(self) -> None:
-        """Disks without a container: a process before this one died between the two."""
-        known = {each["Labels"][LABEL_SANDBOX] for each in await self._containers()}
-        for sandbox_id in await self._disks.strays(known):
-            with suppress(NoDisk, Refused):
-                await self._disks.remove(sandbox_id)
 
     async def image_id(self, name: str) -> str:
         try:

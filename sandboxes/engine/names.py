@@ -1,6 +1,8 @@
 """What containers, volumes and labels are called. Every host-wide name carries the instance; nothing else makes one."""
 
+import hashlib
 import re
+import secrets
 
 from sandboxes.errors import SandboxError
 
@@ -29,8 +31,36 @@ def container_name(instance: str, sandbox_id: str) -> str:
 
 
 def volume_name(instance: str, sandbox_id: str) -> str:
-    return f"sandgate-{instance}-{checked(sandbox_id)}"
+    """Another one at each call. Docker may believe for ever that a name is mounted which is not, and would then start a
+    sandbox on an empty folder of the host."""
+    return f"sandgate-{instance}-{checked(sandbox_id)}-{secrets.token_hex(2)}"
 
 
 def runner_volume_name(instance: str, content: str) -> str:
     return f"sandgate-{instance}-runner-{content}"
+
+
+ANY_BRIDGE = "sgn"
+"""Begins every bridge of every instance on the machine."""
+
+
+def _short(instance: str) -> str:
+    return hashlib.sha256(instance.encode()).hexdigest()[:8]
+
+
+def network_name(instance: str, sandbox_id: str) -> str:
+    return f"sandgate-{instance}-{checked(sandbox_id)}"
+
+
+def bridge_prefix(instance: str) -> str:
+    """An interface's name ends at 15 bytes, an instance's does not."""
+    return f"{ANY_BRIDGE}{_short(instance)}"
+
+
+def bridge_name(instance: str, number: int) -> str:
+    return f"{bridge_prefix(instance)}{number:03x}"
+
+
+def table_name(instance: str) -> str:
+    """nft takes no dash in a name."""
+    return f"sandgate_{instance.replace('-', '_')}"

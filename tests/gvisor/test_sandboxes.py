@@ -191,11 +191,14 @@ def test_sandboxes_do_not_see_each_other(bench):
         bench.do(bench.engine.remove(box.container_id))
 
 
-def test_strays_of_a_process_that_died_are_cleared_at_start(bench):
-    bench.do(bench.engine._disks.make(new_id(), 16))
+def test_disk_of_a_process_that_died_is_found_and_can_be_erased(bench):
+    sandbox_id = new_id()
+    bench.do(bench.engine._disks.make(sandbox_id, 16))
     assert len(bench.left_over()) >= 3
     other = Bench(bench.config)
     other.do(other.engine.start())
+    assert other.do(other.engine.disks()) == {sandbox_id}
+    other.do(other.engine.erase(sandbox_id))
     assert bench.left_over() == []
     other.do(other.engine.close())
 
