@@ -3,18 +3,20 @@
 Owns the way from a RESULT to a RunResult, a WriteResult or an error. Must never pass on a field it did not check.
 """
 
+import json
 import re
 from typing import Any
 
 from sandboxes.errors import FileError, SandboxError
 from sandboxes.runner.frames import BrokenFrame
 
-from .shapes import RunResult, WriteResult
+from .shapes import Entry, RunResult, WriteResult
 
 TEXT_LIMIT = 8192
 BIGGEST = 2**62
 _CODE = re.compile(r"[a-z_]{1,40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+REFUSALS = {"too_many_commands", "bad_request", "busy", "command_ended", "stdin_full", "stdin_closed"}
 FILE_CODES = {
     "file_not_found",
     "is_a_directory",
@@ -23,7 +25,9 @@ FILE_CODES = {
     "no_space",
     "bad_path",
     "stale_edit",
+    "not_a_directory",
 }
+ENTRY_TYPES = ("file", "dir", "link", "other")
 
 
 class Refusal(SandboxError):
@@ -68,7 +72,7 @@ def ok(message: dict[str, Any]) -> dict[str, Any]:
         code, detail = text(error, "code"), text(error, "detail")
         if code in FILE_CODES:
             raise FileError(code, detail, path=text(error, "path") if "path" in error else "")
-        raise Refusal(code if code in ("too_many_commands", "bad_request", "busy") else "sandbox_error", detail)
+        raise Refusal(code if code in REFUSALS else "sandbox_error", detail)
     if type(good := message.get("ok")) is not dict:
         raise BrokenFrame("neither ok nor error")
     return good
@@ -84,6 +88,7 @@ def run_result(message: dict[str, Any]) -> RunResult:
         timed_out=flag(good, "timed_out"),
         stopped=flag(good, "stopped"),
         left_running=flag(good, "left_running"),
+        signalled=flag(good, "signalled"),
         duration_ms=number(good, "duration_ms"),
         stdout_bytes=stdout_bytes,
         stderr_bytes=stderr_bytes,
@@ -96,11 +101,42 @@ def write_result(message: dict[str, Any]) -> WriteResult:
     return WriteResult(path=text(good, "path"), size=number(good, "size"), sha256=sha256(good))
 
 
+def entries(content: bytes | bytearray) -> tuple[Entry, ...]:
+    """Of a listing. Blocking: for a thread."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise BrokenFrame("a listing that is not JSON") from error
+    if type(found) is not list:
+        raise BrokenFrame("a listing that is no list")
+    return tuple(map(_entry, found))
+
+
+def _entry(found: Any) -> Entry:
+    if type(found) is not list or len(found) != 5 or type(found[4]) is not int or abs(found[4]) > BIGGEST:
+        raise BrokenFrame("an entry that is none")
+    entry = dict(zip(("path", "type", "size", "mode"), found, strict=False))
+    if entry["type"] not in ENTRY_TYPES:
+        raise BrokenFrame("an entry of no known type")
+    return Entry(
+        text(entry, "path"), entry["type"], number(entry, "size"), number(entry, "mode", most=0o7777), found[4]
+    )
+
+
 def any_result(message: dict[str, Any]) -> RunResult | WriteResult | None:
     """What a resumed action came to; None when the runner never heard of it."""
     if message.get("unknown") is True:
         return None
     return run_result(message) if "exit_code" in ok(message) else write_result(message)
+
+
+def begun(message: dict[str, Any]) -> None:
+    """Also when it has ended since."""
+    ok(message)
+
+
+def taken(message: dict[str, Any]) -> int:
+    return number(ok(message), "taken")
 
 
 def killed(message: dict[str, Any]) -> int:

@@ -5,6 +5,7 @@ save following, stopping and settling what a Pass has already started.
 """
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
@@ -16,14 +17,15 @@ from sandboxes.runner import frames
 from . import answers, running
 from .channel import Call, Channel, ChannelLost
 from .link import Link
-from .shapes import RunRequest, RunResult, Seen, Sink, StreamName, WriteRequest, WriteResult
-from .transfers import FileRead, Upload
+from .shapes import Listing, RunRequest, RunResult, Seen, Sink, StreamName, WriteRequest, WriteResult
+from .transfers import FileRead, Upload, listing
 
 if TYPE_CHECKING:
     from approvals.gate import Pass
 
 OVERDUE_S = 60.0
 """Past its own timeout, a command's end must have been told; else the runner cannot be relied on."""
+ANSWER_S = 30.0
 STOP_S = 15.0
 KEEP_BYTES = 4 << 20
 REPLACED_BYTES = 100 << 20
@@ -77,16 +79,42 @@ class Box:
         request = replace(request, env={**self.env, **request.env})
         message, script = running.request(pass_.action_id, request)
         ask = Ask(message, (script, request.stdin), sink)
-        result = await self._told(ask, answers.run_result, within_s=request.timeout_s + OVERDUE_S)
-        return await self._with_reason(result)
+        within_s = None if request.timeout_s is None else request.timeout_s + OVERDUE_S
+        return await self._with_reason(await self._told(ask, answers.run_result, within_s=within_s))
+
+    async def start(self, pass_: "Pass", request: RunRequest) -> None:
+        """A command in the background: returns once its program runs, or raises why it does not. Asked twice with one
+        Pass's id, it starts once. `follow` tells what it prints, and its end."""
+        pass_.spend(self.sandbox_id, "run")
+        request = replace(request, background=True, env={**self.env, **request.env})
+        message, script = running.request(pass_.action_id, request)
+        await self._told(Ask(message, (script, request.stdin)), answers.begun, within_s=ANSWER_S)
+
+    async def send(self, pass_: "Pass", command_id: str, data: bytes, *, end: bool) -> None:
+        """To the stdin of a command in the background, then its end if `end`. Asked twice, it is sent once. Refusal:
+        `command_ended`, `stdin_closed`, or `stdin_full` when the command does not read."""
+        pass_.spend(self.sandbox_id, "stdin")
+        message = {"op": "stdin", "id": pass_.action_id, "command": command_id, "end": end}
+        await self._told(Ask(message, (data,)), answers.taken, within_s=ANSWER_S)
 
     async def write(self, pass_: "Pass", request: WriteRequest, content: AsyncIterator[bytes]) -> WriteResult:
         pass_.spend(self.sandbox_id, "write")
         return await self._link.guarded(Upload(self._link, pass_.action_id, request, content).run())
 
-    async def read(self, pass_: "Pass", path: str, *, offset: int = 0, limit: int | None = None) -> FileRead:
+    async def read(
+        self, pass_: "Pass", path: str, *, offset: int = 0, limit: int | None = None, fixed: bool = False
+    ) -> FileRead:
         pass_.spend(self.sandbox_id, "read")
-        return await self._link.guarded(FileRead.open(self._link, path, offset=offset, limit=limit))
+        return await self._link.guarded(FileRead.open(self._link, path, offset=offset, limit=limit, fixed=fixed))
+
+    async def copy_out(self, pass_: "Pass", path: str) -> FileRead:
+        """As it is now, to be kept beyond this sandbox."""
+        pass_.spend(self.sandbox_id, "publish")
+        return await self._link.guarded(FileRead.open(self._link, path, fixed=True))
+
+    async def entries(self, pass_: "Pass", path: str, *, depth: int) -> Listing:
+        pass_.spend(self.sandbox_id, "list")
+        return await self._link.guarded(listing(self._link, path, depth=depth))
 
     async def look(self, path: str, *, keep_bytes: int = KEEP_BYTES) -> Seen | None:
         """What a write to `path` would replace; None when nothing is there. Changes nothing, so it takes no Pass: the
@@ -111,14 +139,33 @@ class Box:
         """What became of an action that was started before: followed to its end, or its result, or None when the
         runner never heard of it. Output comes again from the offsets in `have` on (else from 0), as far as it is kept.
         """
-        ask = Ask({"op": "resume", "id": pass_.action_id}, (), sink)
+        return await self._resumed(pass_.action_id, sink, have)
+
+    async def follow(
+        self, action_id: str, sink: Sink, *, have: Mapping[StreamName, int] | None = None
+    ) -> RunResult | None:
+        """A command that was started before, to its end: its output from the offsets in `have` on, as far as it is
+        kept. None when the runner never heard of it. One follower at a time: a new one takes over."""
+        result = await self._resumed(action_id, sink, have)
+        return result if isinstance(result, RunResult) else None
+
+    async def _resumed(
+        self, action_id: str, sink: Sink, have: Mapping[StreamName, int] | None
+    ) -> RunResult | WriteResult | None:
+        ask = Ask({"op": "resume", "id": action_id}, (), sink)
         ask.offsets |= {flag: (have or {}).get(name, 0) for flag, name in _STREAMS.items()}
         result = await self._told(ask, answers.any_result, within_s=None)
         return await self._with_reason(result) if isinstance(result, RunResult) else result
 
-    async def stop(self, action_id: str) -> int:
-        """TERM, 2 s, KILL, the whole tree. Answers when it is empty, with how many had to be killed."""
-        return await self._told(Ask({"op": "stop", "id": action_id}), answers.killed, within_s=STOP_S)
+    async def stop(self, action_id: str, number: int = signal.SIGTERM) -> int:
+        """Signal `number`, 2 s, KILL, to the whole tree of a command, also of one that has ended. Answers when the
+        tree is empty, with how many had to be killed."""
+        ask = Ask({"op": "stop", "id": action_id, "signal": number})
+        return await self._told(ask, answers.killed, within_s=STOP_S)
+
+    async def emptied(self, action_id: str) -> None:
+        """Returns when nothing is left of a command's tree."""
+        await self._told(Ask({"op": "empty", "id": action_id}), answers.killed, within_s=None)
 
     def settled(self, action_id: str) -> None:
         """The result is stored: the runner may let go of the output. Told once; lost, it only keeps it longer."""

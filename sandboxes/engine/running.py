@@ -33,6 +33,7 @@ def request(command_id: str, asked: RunRequest) -> tuple[dict[str, Any], bytes]:
         "cwd": asked.cwd,
         "env": dict(asked.env),
         "timeout_s": asked.timeout_s,
+        "background": asked.background,
         "script_bytes": len(script),
     }
     return message, script
@@ -62,5 +63,7 @@ def _check(asked: RunRequest, argv: list[str], script: bytes) -> None:
         raise BadCommand(f"The command is longer than {SCRIPT_LIMIT_BYTES} bytes. Put it into a file.")
     if len(asked.stdin) > STDIN_LIMIT_BYTES:
         raise BadCommand(f"stdin is longer than {STDIN_LIMIT_BYTES} bytes. Put it into a file.")
-    if not 0 < asked.timeout_s <= LONGEST_S:
+    if asked.background and asked.timeout_s is None:
+        return
+    if asked.timeout_s is None or not 0 < asked.timeout_s <= LONGEST_S:
         raise BadCommand(f"timeout_s is {asked.timeout_s}: it must be above 0 and at most {LONGEST_S:g}.")

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
+from console.workspaces.settings import STOCK_IMAGES
 from sandboxes.errors import NoRuntime
 
 StreamName = Literal["stdout", "stderr"]
@@ -22,6 +23,7 @@ class EngineConfig:
     instance: str
     keeper: Path
     var: Path
+    images: Mapping[str, str] = field(default_factory=dict)  # other stock images by name, as far as they were built
 
     @classmethod
     def load(cls, var: Path, instance: str) -> "EngineConfig":
@@ -36,9 +38,18 @@ class EngineConfig:
                 instance=instance,
                 keeper=Path(known["keeper"] or var / "keeper"),
                 var=var,
+                images=known.get("images", {}),
             )
         except (OSError, ValueError, KeyError) as error:
             raise NoRuntime(f"{path} does not name an engine ({error}). Run bin/up, which sets one up.") from error
+
+    def image_in_docker(self, name: str) -> str:
+        """A stock image has a name of its own here: what Docker has under `node` may be anything."""
+        if name == STOCK_IMAGES[0]:
+            return self.image
+        if name in STOCK_IMAGES and name not in self.images:
+            raise NoRuntime(f"The image `{name}` is not built here. Start Sandgate with `bin/up --image {name}` once.")
+        return self.images.get(name, name)
 
     @property
     def run_dir(self) -> Path:
@@ -56,6 +67,7 @@ class BoxSpec:
     disk_mb: int = 1024
     processes: int = 200
     open_files: int = 4096
+    writable_root: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
     network: Literal["none"] = "none"
 
@@ -72,18 +84,22 @@ class Found:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A command. `bash -c` with a text too long for an argument is passed another way, with the same effect."""
+    """A command. `bash -c` with a text too long for an argument is passed another way, with the same effect.
+
+    In the background it may have no `timeout_s`, and its stdin stays open after what is given here."""
 
     argv: Sequence[str]
-    timeout_s: float
+    timeout_s: float | None
     cwd: str = "/work"
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
+    background: bool = False
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a command ended. `reason` is "oom" when the kernel killed processes of it for memory.
+    """How a command ended. `reason` is "oom" when the kernel killed parts of it for memory; `signalled`: it ended by
+    a signal that did not come from us, and `exit_code` is 128 and that signal's number.
 
     `lost_bytes` were printed and never reached the sink; `stdout_bytes` and `stderr_bytes` are true totals.
     """
@@ -96,16 +112,18 @@ class RunResult:
     stdout_bytes: int
     stderr_bytes: int
     lost_bytes: int
+    signalled: bool = False
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """A whole file. `mode` None: as the file was, or 0644. `base`: the SHA-256 of what it may replace, "" when nothing
-    may be there, None when whatever is there may be; with a base no part of `path` may be a link."""
+    """A whole file. `size` None: as much as comes. `mode` None: as the file was, or 0644. `base`: the SHA-256 of what it
+    may replace, "" when nothing may be there, None when whatever is there may be; with a base no part of `path` may be
+    a link."""
 
     path: str
-    size: int
+    size: int | None
     mode: int | None = None
     base: str | None = None
 
@@ -128,6 +146,27 @@ class Seen:
     mode: int
     sha256: str
     content: bytes | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One name in a listing. `path` is relative to the listed directory; bytes of it that are no UTF-8 are lone
+    surrogates. `size` and `mode` of a link are its own."""
+
+    path: str
+    type: Literal["file", "dir", "link", "other"]
+    size: int
+    mode: int
+    mtime_ms: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """`path`: the directory, absolute, links resolved. `truncated`: there is more than this."""
+
+    path: str
+    entries: Sequence[Entry]
+    truncated: bool
 
 
 class Sink(Protocol):

@@ -16,6 +16,7 @@ from . import frames
 from .keepers import Keeper, Keepers, Order
 from .loop import Loop, Timer
 from .orphans import kill_orphans
+from .stdin import Closed, Stdin
 from .streams import READ_BYTES, Stream
 
 READS_PER_TURN = 8
@@ -40,8 +41,9 @@ class Command:
         self._loop = loop
         self._changed = changed
         self._keeper: Keeper | None = None
-        self._stdin = memoryview(b"")
+        self._stdin: Stdin | None = None
         self._exit_code: int | None = None
+        self._signalled = False
         self._failure: tuple[str, int] | None = None
         self._cwd = ""
         self._timed_out = self._stopped = False
@@ -49,20 +51,20 @@ class Command:
         self._started_at = self._exited_at = self._read_at = time.monotonic()
         self._deadline: Timer | None = None
         self._when_empty: list[Callable[[int], None]] = []
+        self._begun = self._watches_order = False
+        self._when_begun: list[Callable[[dict[str, Any]], None]] = []
 
-    def start(self, keepers: Keepers, order: Order, timeout_s: float) -> None:
+    def start(self, keepers: Keepers, order: Order, timeout_s: float | None) -> None:
+        """Without `timeout_s` it may run until it is stopped or the sandbox ends."""
         keeper = self._keeper = keepers.start(order.pack())
         self._cwd = order.cwd
         self.streams = (Stream(keeper.stdout_fd, frames.STDOUT), Stream(keeper.stderr_fd, frames.STDERR))
         for stream in self.streams:
             self._loop.when_readable(stream.fd, partial(self._readable, stream))
         self._loop.when_readable(keeper.line_fd, self._reported)
-        self._stdin = memoryview(order.stdin)
-        if self._stdin:
-            self._loop.when_writable(keeper.stdin_fd, self._feed)
-        else:
-            os.close(keeper.stdin_fd)
-        self._deadline = self._loop.later(timeout_s, self._time_out)
+        self._stdin = Stdin(self._loop, keeper.stdin_fd, order.stdin, stays_open=order.stdin_stays_open)
+        if timeout_s is not None:
+            self._deadline = self._loop.later(timeout_s, self._time_out)
 
     # --- the host's side -------------------------------------------------------------------------------------------
 
@@ -99,16 +101,38 @@ class Command:
         self.ref = None
         return True
 
-    def stop(self, when_empty: Callable[[int], None]) -> None:
-        """TERM, TERM_S, KILL, to all that descends from the command."""
+    def when_begun(self, call: Callable[[dict[str, Any]], None]) -> None:
+        """Tells once the program itself runs, or why it does not."""
+        assert self._keeper is not None
+        self._when_begun.append(call)
+        if self._begun:
+            self._tell_begun()
+        elif not self._watches_order and not self.tree_empty:
+            self._watches_order = True
+            self._loop.when_readable(self._keeper.order_fd, self._ordered)
+
+    def when_empty(self, call: Callable[[int], None]) -> None:
+        """Tells once nothing that descends from the command is left, and how many of it had to be killed."""
         if self.tree_empty or self._keeper is None:
-            when_empty(self._killed)
+            call(self._killed)
+        else:
+            self._when_empty.append(call)
+
+    def stop(self, number: int) -> None:
+        """Signal `number`, TERM_S, KILL, to all that descends from the command."""
+        if self.tree_empty or self._keeper is None:
             return
-        self._when_empty.append(when_empty)
         if self._exit_code is None:
             self._stopped = True
-        self._keeper.signal_tree(signal.SIGTERM)
-        self._loop.later(TERM_S, self._kill)
+        self._keeper.signal_tree(number)
+        if number != signal.SIGKILL:
+            self._loop.later(TERM_S, self._kill)
+
+    def send(self, data: bytes, *, end: bool) -> None:
+        """To its stdin. Raises what `Stdin.put` does."""
+        if self._stdin is None:
+            raise Closed
+        self._stdin.put(data, end=end)
 
     def forget_output(self) -> None:
         for stream in self.streams:
@@ -129,18 +153,27 @@ class Command:
             self._timed_out = True
             self._kill()
 
-    def _feed(self) -> None:
+    def _ordered(self) -> None:
+        """The child has taken its order: the line is closed by exec, or says why not (then the end tells)."""
         assert self._keeper is not None
-        fd = self._keeper.stdin_fd
-        try:
-            self._stdin = self._stdin[os.write(fd, self._stdin[:READ_BYTES]) :]
-        except BlockingIOError:
-            return
-        except OSError:  # it closed its end
-            self._stdin = memoryview(b"")
-        if not self._stdin:
-            self._loop.forget(fd)
-            os.close(fd)
+        self._forget_order()
+        self._failure = self._keeper.failure()
+        if self._failure is None:
+            self._tell_begun()
+
+    def _forget_order(self) -> None:
+        if self._watches_order:
+            self._watches_order = False
+            assert self._keeper is not None
+            self._loop.forget(self._keeper.order_fd)
+
+    def _tell_begun(self) -> None:
+        self._begun = True
+        refused = self.result is not None and "error" in self.result
+        answer = self.result if refused and self.result is not None else {"ok": {"begun": True}}
+        calls, self._when_begun = self._when_begun, []
+        for call in calls:
+            call(answer)
 
     def _readable(self, stream: Stream) -> None:
         self._drain(stream)
@@ -186,7 +219,8 @@ class Command:
         assert self._keeper is not None
         reports = self._keeper.reports()
         for kind, value in reports:
-            if kind == "E":
+            if kind in "ES":
+                self._signalled = kind == "S"
                 self._exited(value)
             elif kind == "Z":
                 self._killed = value
@@ -197,7 +231,8 @@ class Command:
 
     def _exited(self, code: int) -> None:
         assert self._keeper is not None
-        self._failure = self._keeper.failure()
+        if self._failure is None:
+            self._failure = self._keeper.failure()
         self._exit_code = code
         self._exited_at = time.monotonic()
         for stream in self.streams:
@@ -211,6 +246,7 @@ class Command:
         self.tree_empty = True
         assert self._keeper is not None
         self._loop.forget(self._keeper.line_fd)
+        self._forget_order()
         self._keeper.close()
         for call in self._when_empty:
             call(self._killed)
@@ -225,7 +261,7 @@ class Command:
             self._loop.later(ORPHANS_S, self._keeper_gone)
             return
         if self._exit_code is None:
-            self._exit_code = 128 + signal.SIGKILL
+            self._exit_code, self._signalled = 128 + signal.SIGKILL, True
             self._exited_at = time.monotonic()
         self._emptied()
         self._check()
@@ -249,6 +285,8 @@ class Command:
     def _finish(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
+        if self._stdin is not None:
+            self._stdin.close()
         for stream in self.streams:
             stream.end = stream.output.total
             if stream.paused:
@@ -259,12 +297,14 @@ class Command:
                 "exit_code": 124 if self._timed_out else self._exit_code,
                 "timed_out": self._timed_out,
                 "stopped": self._stopped,
+                "signalled": self._signalled,
                 "left_running": not self.tree_empty,
                 "duration_ms": int((self._exited_at - self._started_at) * 1000),
                 "stdout_bytes": stdout.end,
                 "stderr_bytes": stderr.end,
             }
         }
+        self._tell_begun()
         self._changed()
 
     def _refusal(self) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"SGF1"
 TAG_BYTES = 8
 MARKER_BYTES = 32

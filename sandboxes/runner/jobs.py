@@ -15,7 +15,7 @@ Job = Command | Transfer
 KEPT_OUTPUT_BYTES = 16 << 20
 KEPT_JOBS = 512
 KEPT_IDS = 20_000
-RUNNING_COMMANDS = 32
+RUNNING_COMMANDS = 20
 
 
 class Jobs:
@@ -42,8 +42,14 @@ class Jobs:
 
     @property
     def has_room(self) -> bool:
+        """A command whose processes live on after its end counts too: each holds a keeper and files of ours."""
         commands = (job for job in self._live.values() if isinstance(job, Command))
-        return sum(job.result is None for job in commands) < RUNNING_COMMANDS
+        return sum(not job.tree_empty for job in commands) < RUNNING_COMMANDS
+
+    def note(self, job_id: str, result: dict[str, Any]) -> None:
+        """Of what is done in the moment it is asked, and must not be done again."""
+        self._settled[job_id] = result
+        self._forget_oldest()
 
     def drop(self, job_id: str) -> None:
         """As if it had never been asked: for what had no effect."""
@@ -58,6 +64,9 @@ class Jobs:
         self._settled[job_id] = job.result
         if job.tree_empty:
             del self._live[job_id]
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
         while len(self._settled) > KEPT_IDS:
             self._settled.popitem(last=False)
 

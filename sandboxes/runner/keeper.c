@@ -38,7 +38,8 @@ enum { NURSERY_FD = 3, ORDER_FD = 3, LINE_FD = 4, FILES = 5, SCRIPT_FD = 9 };
 enum { ORDER_MAX = 4 << 20, WORDS_MAX = 1 << 16, TREE_MAX = 8192, PASS_MS = 10 };
 enum { STDIN_EMPTY = 1, HAS_SCRIPT = 2 };
 
-struct report { uint8_t kind; uint8_t pad[3]; int32_t value; };   /* 'E' exit status, 'Z' tree empty (value: killed) */
+struct report { uint8_t kind; uint8_t pad[3]; int32_t value; };
+/* kind: 'E' the command's exit status, 'S' 128 + the signal that ended it, 'Z' its tree is empty (value: killed) */
 
 /* order: u32 bytes that follow | u32 flags uid gid nproc nofile | u32 n, n bytes script | str cwd
  *        | u32 n, n str env | u32 n, n str argv        (u32 in host order; str: u32 length with the NUL, bytes) */
@@ -227,7 +228,7 @@ static int reap(pid_t command, int killed)
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid == command) {
-            reports[n].kind = 'E';
+            reports[n].kind = WIFSIGNALED(status) ? 'S' : 'E';
             reports[n++].value = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         }
         if (pid == 0) left = 1;

@@ -33,10 +33,11 @@ class Order:
     open_files: int
     stdin: bytes = b""
     script: bytes = b""
+    stdin_stays_open: bool = False
 
     def pack(self) -> bytes:
         """ValueError when it cannot be said: a NUL inside a word, or more than a keeper takes."""
-        flags = (0 if self.stdin else STDIN_EMPTY) | (HAS_SCRIPT if self.script else 0)
+        flags = (0 if self.stdin or self.stdin_stays_open else STDIN_EMPTY) | (HAS_SCRIPT if self.script else 0)
         numbers = (flags, rights.AGENT_UID, rights.AGENT_GID, self.processes, self.open_files, len(self.script))
         env = [f"{name}={value}" for name, value in self.env.items()]
         body = b"".join(
@@ -101,7 +102,7 @@ class Keeper:
         return (chr(answer[0]), int(_U32.unpack(answer[1:])[0])) if len(answer) == 5 else None
 
     def reports(self) -> list[tuple[str, int]]:
-        """('E', exit status) and ('Z', number killed); empty when the keeper is gone."""
+        """('E', exit status), ('S', 128 + the signal that ended it), ('Z', number killed); none: the keeper is gone."""
         try:
             data = self._line.recv(64 * _REPORT.size)
         except ConnectionError:

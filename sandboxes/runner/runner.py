@@ -6,19 +6,26 @@ the host's session, and never keep a secret where the sandbox's user could look.
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from . import frames, keepers, rights
 from .channel import Channel
 from .commands import Command
 from .copying import Read, Write
 from .files import Pool, Transfer
-from .jobs import Jobs
+from .jobs import RUNNING_COMMANDS, Jobs
 from .keepers import Keepers, Order
+from .listing import Listing
 from .loop import Loop
+from .stdin import Closed, Full
 
 WARM_DELAY_S = 0.5
+TOO_MANY = (
+    f"{RUNNING_COMMANDS} commands run in this sandbox, or have left processes running: the most there may be. "
+    "Wait for one, or stop one."
+)
+T = TypeVar("T")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENV = {
     "PATH": PATH,
@@ -159,15 +166,21 @@ class Runner:
         message, attached = frames.request_parts(frame)
         verb, ref = message["op"], frame.ref
         if verb == "read":
-            offset, limit = int(message.get("offset", 0)), message.get("limit")
-            self._reads[ref] = Read(self.pool, "", ref, message["path"], offset=offset, limit=limit)
+            how = {"offset": message["offset"], "limit": message["limit"], "fixed": message["fixed"]}
+            self._reads[ref] = Read(self.pool, ref, message["path"], **how)
+        elif verb == "list":
+            self._reads[ref] = Listing(self.pool, ref, message["path"], depth=message["depth"])
         elif verb == "stop":
-            self._stop(ref, message["id"])
+            self._stop(ref, message["id"], int(message["signal"]))
+        elif verb == "empty":
+            self._empty(ref, message["id"])
         elif not self._known(ref, message):
             if verb == "run":
                 self._run(ref, message, attached)
             elif verb == "write":
                 self._write(ref, message)
+            elif verb == "stdin":
+                self._stdin(ref, message, attached)
             else:
                 self._answer(ref, {"unknown": True})
 
@@ -176,6 +189,9 @@ class Runner:
         job = self.jobs.find(message["id"])
         if job is not None and job.result is None and isinstance(job, Transfer):
             self._answer(ref, _error("busy", "This write is under way."))
+            return True
+        if isinstance(job, Command) and message.get("background"):
+            self._say_when_begun(ref, job)
             return True
         if job is not None:
             if job.ref is not None:
@@ -189,22 +205,45 @@ class Runner:
 
     def _run(self, ref: int, message: dict[str, Any], attached: bytes) -> None:
         if not self.jobs.has_room:
-            self._answer(ref, _error("too_many_commands", "Too many commands run in this sandbox. Wait for one."))
+            self._answer(ref, _error("too_many_commands", TOO_MANY))
             return
-        size = message.get("script_bytes", 0)
+        size, background, timeout_s = message.get("script_bytes", 0), message["background"], message["timeout_s"]
         env = {**ENV, "PWD": message["cwd"], **message["env"]}
         order = Order(
             message["argv"], message["cwd"], env, self._processes, self._open_files,
-            stdin=attached[size:], script=attached[:size],
+            stdin=attached[size:], script=attached[:size], stdin_stays_open=background,
         )  # fmt: skip
         command = Command(self.loop, message["id"], self.pump)
         try:
-            command.start(self.keepers, order, float(message["timeout_s"]))
+            command.start(self.keepers, order, None if timeout_s is None else float(timeout_s))
         except OSError as error:
             self._answer(ref, _error("sandbox_error", f"The command was not started: {os.strerror(error.errno or 0)}."))
             return
         self.jobs.add(command)
-        command.follow(ref, {})
+        if background:
+            self._say_when_begun(ref, command)
+            self.keepers.make_ready()
+        else:
+            command.follow(ref, {})
+
+    def _say_when_begun(self, ref: int, command: Command) -> None:
+        command.when_begun(self._to_this_client(lambda answer: self._answer(ref, answer)))
+
+    def _stdin(self, ref: int, message: dict[str, Any], data: bytes) -> None:
+        command = self.jobs.find(message["command"])
+        if not isinstance(command, Command) or command.result is not None:
+            self._answer(ref, _error("command_ended", "The command has ended."))
+            return
+        try:
+            command.send(data, end=bool(message["end"]))
+        except Full:
+            self._answer(ref, _error("stdin_full", "The command has not read what was sent to it before."))
+        except Closed:
+            self._answer(ref, _error("stdin_closed", "The command's standard input is closed."))
+        else:
+            taken = {"ok": {"taken": len(data)}}
+            self.jobs.note(message["id"], taken)
+            self._answer(ref, taken)
 
     def _write(self, ref: int, message: dict[str, Any]) -> None:
         mode, base = message["mode"], message.get("base")
@@ -212,13 +251,21 @@ class Runner:
         self.jobs.add(write)
         self._writes[ref] = write
 
-    def _stop(self, ref: int, job_id: str) -> None:
-        job = self.jobs.find(job_id)
-        if job is None:
-            self._answer(ref, {"unknown": True})
+    def _stop(self, ref: int, command_id: str, number: int) -> None:
+        if isinstance(command := self.jobs.find(command_id), Command):
+            command.stop(number)
+        self._empty(ref, command_id)
+
+    def _empty(self, ref: int, command_id: str) -> None:
+        if isinstance(command := self.jobs.find(command_id), Command):
+            command.when_empty(self._to_this_client(lambda killed: self._answer(ref, {"ok": {"killed": killed}})))
         else:
-            tag = self.channel.tag
-            job.stop(lambda killed: self._answer(ref, {"ok": {"killed": killed}}) if tag == self.channel.tag else None)
+            self._answer(ref, {"unknown": True})
+
+    def _to_this_client(self, tell: Callable[[T], None]) -> Callable[[T], None]:
+        """What is told later goes to who asked: after a break, the next client's calls have the same numbers."""
+        tag = self.channel.tag
+        return lambda told: tell(told) if tag == self.channel.tag else None
 
 
 def _warm() -> None:

@@ -46,7 +46,7 @@ class Liar:
             for frame in parser.feed(data):
                 self.tag = parser.tag or b""
                 if frame.kind == frames.HELLO:
-                    self.say(frames.WELCOME, {"version": 1, "boot": self.boot, "running": []})
+                    self.say(frames.WELCOME, {"version": frames.VERSION, "boot": self.boot, "running": []})
                 else:
                     await self.answer(self, frame)
         writer.close()

@@ -16,6 +16,7 @@ GOOD = {
     "timed_out": False,
     "stopped": False,
     "left_running": False,
+    "signalled": False,
     "duration_ms": 5,
     "stdout_bytes": 3,
     "stderr_bytes": 0,

@@ -18,6 +18,7 @@ OK = {
     "timed_out": False,
     "stopped": False,
     "left_running": False,
+    "signalled": False,
     "duration_ms": 1,
     "stdout_bytes": 0,
     "stderr_bytes": 0,
