@@ -3,21 +3,23 @@
 Owns the windows of both directions. Must never believe what the sandbox says about size or hash without counting.
 """
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Self
 
 from sandboxes.errors import SandboxError
 from sandboxes.runner import frames
-from sandboxes.runner.copying import WINDOW_BYTES
+from sandboxes.runner.files import WINDOW_BYTES
 
 from . import answers
 from .channel import Call, Channel, ChannelLost
 from .link import Link
-from .shapes import WriteRequest, WriteResult
+from .shapes import Listing, WriteRequest, WriteResult
 
 ACK_BYTES = 256 << 10
+LISTING_BYTES = 16 << 20
 
 
 class Interrupted(SandboxError):
@@ -36,6 +38,7 @@ class Upload:
         self._content = content
         self._kept: list[bytes] | None = []
         self._taken_bytes = 0
+        self._all_taken = False
         self._sha256 = hashlib.sha256()
 
     async def run(self) -> WriteResult:
@@ -49,7 +52,7 @@ class Upload:
             finally:
                 channel.release(call)
             result = answers.write_result(answer)
-            if self._taken_bytes == self._asked.size and result.sha256 != self._sha256.hexdigest():
+            if self._all_taken and (result.size, result.sha256) != (self._taken_bytes, self._sha256.hexdigest()):
                 raise frames.BrokenFrame("the sandbox wrote other bytes than were sent")
             return result
 
@@ -93,6 +96,7 @@ class Upload:
                 self._sha256.update(data)
                 self._keep(data)
                 yield data
+        self._all_taken = True
 
     def _keep(self, data: bytes) -> None:
         if self._taken_bytes > WINDOW_BYTES:
@@ -107,29 +111,27 @@ def _credit(frame: frames.Frame, credited: int, sent: int) -> int:
     return frame.offset
 
 
-class FileRead:
-    """A file that is being read: take `chunks()` to its end, or `close()`. `sha256` is there when all was read."""
+class Incoming:
+    """Content that a sandbox sends: take `chunks()` to its end, or `close()`. `info` is hostile until it is checked."""
 
-    def __init__(self, link: Link, channel: Channel, call: Call, info: dict[str, Any]) -> None:
+    def __init__(self, link: Link, channel: Channel, call: Call, path: str, info: dict[str, Any]) -> None:
         self._link = link
-        self.path = answers.text(info, "path")
-        self.size = answers.number(info, "size")
-        self.mode = answers.number(info, "mode", most=0o7777)
-        self.sha256: str | None = None
         self._channel = channel
         self._call = call
+        self._asked = path
+        self.info = info
+        self.sha256: str | None = None
 
     @classmethod
-    async def open(cls, link: Link, path: str, *, offset: int = 0, limit: int | None = None) -> "FileRead":
+    async def ask(cls, link: Link, message: dict[str, Any]) -> Self:
         while True:
             channel = await link.ready()
             call = channel.call()
             try:
-                message = {"op": "read", "path": path, "offset": offset, "limit": limit}
                 channel.send(frames.pack_request(channel.tag, call.ref, message))
                 first = await call.next()
                 if first.kind == frames.INFO:
-                    return cls(link, channel, call, first.message())
+                    return cls(link, channel, call, str(message["path"]), first.message())
                 answers.ok(first.message())
                 raise frames.BrokenFrame("content without its size")
             except ChannelLost:
@@ -145,7 +147,7 @@ class FileRead:
                     yield data
         except ChannelLost as error:
             await self._link.ready()  # or BoxGone, when there is no sandbox to read from again
-            raise Interrupted(f"The connection broke while {self.path} was read. Read it again.") from error
+            raise Interrupted(f"The connection broke while {self._asked} was read. Read it again.") from error
         except frames.BrokenFrame as error:
             self._link.end("crashed")
             raise self._link.gone() from error
@@ -172,3 +174,36 @@ class FileRead:
     async def close(self) -> None:
         """Tells the runner to stop, if it has not come to the end."""
         self._channel.release(self._call)
+
+
+class FileRead(Incoming):
+    """A file that is being read. `sha256`, of what was read, is there when all of it was."""
+
+    def __init__(self, link: Link, channel: Channel, call: Call, path: str, info: dict[str, Any]) -> None:
+        super().__init__(link, channel, call, path, info)
+        self.path = answers.text(info, "path")
+        self.size = answers.number(info, "size")
+        self.mode = answers.number(info, "mode", most=0o7777)
+
+    @classmethod
+    async def open(
+        cls, link: Link, path: str, *, offset: int = 0, limit: int | None = None, fixed: bool = False
+    ) -> "FileRead":
+        """`offset` below 0 counts from the end; `fixed`: no byte beyond `size`, however the file grows meanwhile."""
+        return await cls.ask(link, {"op": "read", "path": path, "offset": offset, "limit": limit, "fixed": fixed})
+
+
+async def listing(link: Link, path: str, *, depth: int) -> Listing:
+    """What lies in the directory `path`, down to `depth`."""
+    coming = await Incoming.ask(link, {"op": "list", "path": path, "depth": depth})
+    try:
+        content = bytearray()
+        async with aclosing(coming.chunks()) as chunks:
+            async for chunk in chunks:
+                content += chunk
+                if len(content) > LISTING_BYTES:
+                    raise frames.BrokenFrame("a listing without an end")
+        top, truncated = answers.text(coming.info, "path"), answers.flag(coming.info, "truncated")
+        return Listing(top, await asyncio.to_thread(answers.entries, content), truncated)
+    finally:
+        await coming.close()

@@ -7,27 +7,25 @@ makes itself, and never wait for what is no regular file.
 import errno
 import os
 import stat
-from collections import deque
 from contextlib import suppress
-from functools import partial
-from typing import Any
 
 from . import frames
-from .files import Pool, Refused, Send, Transfer
+from .files import Pool, Refused, Transfer
+from .sending import Outgoing
 
-WINDOW_BYTES = 1 << 20
-"""Of content under way in one transfer, either direction."""
 CREDIT_BYTES = 256 << 10
 NEW_FILE_MODE = 0o644
 
 
 class Write(Transfer):
     """`base`: what a person saw at `path` when they approved this: its SHA-256, "" for nothing, None: nobody looked.
-    With a base, the path must also lead through no link, or the bytes would land where nobody looked."""
+    With a base, the path must also lead through no link, or the bytes would land where nobody looked. `size` is None
+    when whoever sends it does not know yet; then its END alone says that it is whole."""
 
     def __init__(
-        self, pool: Pool, job_id: str, ref: int, path: str, *, size: int, mode: int | None, base: str | None = None
-    ) -> None:
+        self, pool: Pool, job_id: str, ref: int, path: str, *, size: int | None, mode: int | None,
+        base: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(pool, job_id, ref, path)
         self._base = base
         self._size = size
@@ -66,7 +64,7 @@ class Write(Transfer):
     def _write(self, data: bytes, last: bool) -> None:
         self._sha256.update(data)
         self._written += len(data)
-        if self._written > self._size:
+        if self._size is not None and self._written > self._size:
             raise Refused("bad_request", f"more than the {self._size} bytes that were announced")
         view = memoryview(data)
         while view:
@@ -78,7 +76,7 @@ class Write(Transfer):
             self._pool.tell(self, frames.CREDIT, self._written)
 
     def _publish(self) -> None:
-        if self._written != self._size:
+        if self._size is not None and self._written != self._size:
             raise Refused("bad_request", f"{self._written} bytes came, {self._size} were announced")
         self._check_links()
         self._check_base()
@@ -118,17 +116,15 @@ def _hash_of(path: str) -> str:
         return ""
 
 
-class Read(Transfer):
-    """Tells size and mode (INFO), then content as fast as it is acknowledged, then the hash of what was sent."""
+class Read(Outgoing):
+    """From `offset` on (a negative one counts from the end) up to `limit` bytes. `fixed`: no byte beyond the size that
+    INFO told, however the file grows; files without a size, as those of /proc, are read to their end all the same."""
 
-    def __init__(self, pool: Pool, job_id: str, ref: int, path: str, *, offset: int, limit: int | None) -> None:
-        super().__init__(pool, job_id, ref, path)
+    def __init__(self, pool: Pool, ref: int, path: str, *, offset: int, limit: int | None, fixed: bool = False) -> None:
+        super().__init__(pool, ref, path)
         self._offset = offset
         self._left = limit
-        self._sent = 0
-        self._acked = 0
-        self._pieces: deque[tuple[int, bytes]] = deque()
-        self._info: dict[str, Any] | None = None
+        self._fixed = fixed
         self.do(self._open)
 
     def _open(self) -> None:
@@ -140,46 +136,16 @@ class Read(Transfer):
             raise IsADirectoryError(errno.EISDIR, "")
         if not stat.S_ISREG(found.st_mode):
             raise Refused("not_a_file", "it is no regular file")
-        os.lseek(self._fd, self._offset, os.SEEK_SET)
-        info = {"path": os.path.realpath(self.path), "size": found.st_size, "mode": stat.S_IMODE(found.st_mode)}
-        self._pool.loop.post(lambda: self._opened(info))
-        self._fill()
+        size, offset = found.st_size, self._offset
+        start = offset if offset >= 0 else max(0, size + offset)
+        if self._fixed and size:
+            self._left = min(size if self._left is None else self._left, max(0, size - start))
+        os.lseek(self._fd, start, os.SEEK_SET)
+        self.opened({"path": os.path.realpath(self.path), "size": size, "mode": stat.S_IMODE(found.st_mode)})
 
-    def _opened(self, info: dict[str, Any]) -> None:
-        self._info = info
-        self._pool.changed()
-
-    def _fill(self) -> None:
-        """Reads ahead until the window is full; goes on when something was acknowledged."""
-        while self._sent - self._acked < WINDOW_BYTES:
-            want = frames.CHUNK_BYTES if self._left is None else min(frames.CHUNK_BYTES, self._left)
-            data = os.read(self._fd, want) if want else b""
-            if not data:
-                self._drop()
-                self.end({"ok": {"size": self._sent, "sha256": self._sha256.hexdigest()}})
-                return
-            self._sha256.update(data)
-            piece = (self._sent, data)
-            self._sent += len(data)
-            if self._left is not None:
-                self._left -= len(data)
-            self._pool.loop.post(partial(self._pieces.append, piece))
-            self._pool.loop.post(self._pool.changed)
-
-    def acked(self, flag: int, offset: int) -> None:
-        if self._acked < offset <= self._sent:
-            self._acked = offset
-            self.do(self._fill)
-
-    def produce(self, send: Send) -> bool:
-        if self.ref is None:
-            return False
-        if self._info is not None:
-            send(frames.INFO, self._info, ref=self.ref)
-            self._info = None
-            return True
-        if self._pieces:
-            offset, data = self._pieces.popleft()
-            send(frames.CONTENT, data, ref=self.ref, offset=offset)
-            return True
-        return super().produce(send)
+    def next_piece(self) -> bytes:
+        want = frames.CHUNK_BYTES if self._left is None else min(frames.CHUNK_BYTES, self._left)
+        data = os.read(self._fd, want) if want else b""
+        if self._left is not None:
+            self._left -= len(data)
+        return data

@@ -16,6 +16,8 @@ from . import frames, rights
 from .loop import Loop
 
 THREADS = 3
+WINDOW_BYTES = 1 << 20
+"""Of content under way in one transfer, either direction."""
 
 _CODES = {
     errno.ENOENT: "file_not_found",
