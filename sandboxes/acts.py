@@ -25,8 +25,8 @@ from console.workspaces.models import Agent
 
 from . import host, lifecycle, outputs
 from .engine import Seen
-from .lifecycle import NewSandbox
 from .models import Command, Sandbox
+from .profiles import NewSandbox
 from .toolsets import named
 from .turns import Turn
 

@@ -15,10 +15,11 @@ from time import monotonic
 from console.workspaces import audit, db
 from console.workspaces.keys import Caller
 
-from . import lifecycle
+from . import lifecycle, profiles
 from .engine import Box, BoxSpec, Engine, EngineConfig
 from .errors import BoxGone, NoRuntime, SandboxError
 from .models import Sandbox
+from .profiles import NewSandbox
 
 log = logging.getLogger("sandgate.boxes")
 STOPPED = "Sandgate was stopped by its operator, and its sandboxes with it."
@@ -56,16 +57,18 @@ class Boxes:
             raise NoRuntime(self._why_not)
         return self.engine
 
-    async def create(self, caller: Caller, new: lifecycle.NewSandbox) -> Sandbox:
+    async def create(self, caller: Caller, new: NewSandbox) -> Sandbox:
         """A running sandbox. Whatever fails, nothing is left: no container, no live row."""
-        engine, image = self.ready(), self.ready().config.image
-        image_id = await engine.image_id(image)
-        sandbox = await db.write(lifecycle.make, caller, new, image=image, image_id=image_id)
+        engine = self.ready()
+        profile = await db.read(profiles.resolve, caller, new, can_network=False)
+        image_id = await engine.image_id(profile.image)
+        sandbox = await db.write(lifecycle.make, caller, new, image_id=image_id, can_network=False)
         try:
             box = await engine.create(
                 BoxSpec(
-                    sandbox_id=sandbox.pk, image=image, cpus=sandbox.cpus, memory_mb=sandbox.memory_mb,
-                    disk_mb=sandbox.disk_mb, env=dict(sandbox.env), network="none",
+                    sandbox_id=sandbox.pk, image=image_id, cpus=sandbox.cpus, memory_mb=sandbox.memory_mb,
+                    disk_mb=sandbox.disk_mb, processes=sandbox.processes, open_files=sandbox.open_files,
+                    writable_root=sandbox.writable_root, env=dict(sandbox.env), network="none",
                 )
             )  # fmt: skip
         except BaseException:

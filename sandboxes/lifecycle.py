@@ -3,7 +3,6 @@
 Whatever ends a sandbox ends it here: `ended_reason` is always set, and no action waits for a sandbox that is gone.
 """
 
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -18,9 +17,10 @@ from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Workspace
 
-from . import limits, states
-from .errors import BoxGone, NoRuntime, NotAllowed
-from .models import Sandbox
+from . import limits, profiles, states
+from .errors import BoxGone
+from .models import Command, Sandbox
+from .profiles import NewSandbox
 from .toolsets import arguments as check
 
 
@@ -40,6 +40,7 @@ class NewSandbox:
     env: dict[str, str] = field(default_factory=dict)
     conversation: str = ""
 
+    profile = profiles.resolve(caller, new, can_network=can_network)
 
 def check_enabled(caller: Caller) -> None:
     """`sandboxes:run`, and for an agent also its own switch in Agent Tools."""
@@ -51,51 +52,26 @@ def check_enabled(caller: Caller) -> None:
 
 
 @transaction.atomic
-def make(caller: Caller, new: NewSandbox, *, image: str, image_id: str) -> Sandbox:
+def make(caller: Caller, new: NewSandbox, *, image_id: str, can_network: bool) -> Sandbox:
     """The row of a sandbox that is starting; raises before anything runs when it may not."""
     check_enabled(caller)
-    _check_allowed(new, image)
     Workspace.objects.select_for_update().get(
         pk=caller.workspace_id
     )  # two creates at the limit: one counts after the other
     _check_quota(caller)
-    now = timezone.now()
-    lifetime_s = limits.chosen("max_lifetime_s", new.max_lifetime_s)
     sandbox = Sandbox.objects.create(
         workspace_id=caller.workspace_id,
         agent_id=caller.agent_id,
         key_id=caller.key_id,
         conversation=new.conversation,
         label=new.label,
-        image=image,
         image_id=image_id,
-        network=new.network,
-        cpus=limits.chosen("cpus", new.cpus),
-        memory_mb=limits.chosen("memory_mb", new.memory_mb),
-        disk_mb=limits.chosen("disk_mb", new.disk_mb),
         env=check.environment(new.env, by_agent=caller.is_agent),
-        idle_timeout_s=limits.chosen("idle_timeout_s", new.idle_timeout_s),
-        expires_at=now + timedelta(seconds=float(lifetime_s)),
+        expires_at=timezone.now() + timedelta(seconds=profile.max_lifetime_s),
+        **profile.row(),
     )
-    states.announce(sandbox, status="starting", actor=caller.actor, image=image, network=new.network)
+    states.announce(sandbox, status="starting", actor=caller.actor, image=profile.image, network=profile.network)
     return sandbox
-
-
-def _check_allowed(new: NewSandbox, image: str) -> None:
-    if new.network not in ("none", "public"):
-        raise NotAllowed("`network` is none or public.", field="network", limit="none")
-    if new.network == "public":
-        raise NoRuntime(
-            "This console cannot give sandboxes a network yet, because nothing would keep them from private addresses. "
-            "Ask for `network: none`."
-        )
-    if new.persistent:
-        why = "Persistent sandboxes are not available here. Leave `persistent` out."
-        raise NotAllowed(why, field="persistent", limit=False)
-    if new.image not in (None, "default", image):
-        raise NotAllowed(
-            f"Image {new.image!r} is not allowed here; there is `default`.", field="image", limit="default"
-        )
 
 
 def _check_quota(caller: Caller) -> None:

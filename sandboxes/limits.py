@@ -1,8 +1,7 @@
-"""What a sandbox gets unless asked otherwise, and the most that may be asked for. Pure."""
-
-from dataclasses import dataclass
+"""How many sandboxes there may be, and whether what was asked for one of them is within its range. Pure."""
 
 from console.workspaces.errors import Invalid
+from console.workspaces.settings import Number, Range
 
 from .errors import NotAllowed
 
@@ -28,7 +27,6 @@ RANGES = {
 
 def chosen(name: str, asked: int | float | None) -> int | float:
     """The default, or what was asked for when it is within the range; NotAllowed names the field and the limit."""
-    span = RANGES[name]
     if asked is None:
         return span.default
     if asked != asked or asked < span.least:

@@ -44,7 +44,7 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
         "log_config": LogConfig(type="none"),
         "network_mode": "none",
         "ipc_mode": "private",
-        "read_only": True,
+        "read_only": not spec.writable_root,
         "tmpfs": {"/tmp": TMP},
         "mounts": [
             Mount(kit.MOUNTED_AT, runner, read_only=True, no_copy=True),

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import docker
 import docker.errors
 
+from console.workspaces.settings import STOCK_IMAGES
 from sandboxes.errors import BoxGone, NoRuntime, SandboxError
 from sandboxes.runner.frames import MARKER_BYTES, BrokenFrame
 
@@ -65,7 +66,7 @@ class Engine:
                 f"Docker at {self.config.docker_host} has no runtime {self.config.runtime}. "
                 "Run bin/up, which registers gVisor, or register it and restart Docker."
             )
-        await self.image_id(self.config.image)
+        await self.image_id(STOCK_IMAGES[0])
         self._runner = await kit.install(self.daemon, self.config)
         label = f"{LABEL_INSTANCE}={self.config.instance}"
         self._events = asyncio.create_task(watch_oom(self.config.docker_host, label, self._oom))
@@ -204,9 +205,10 @@ class Engine:
 
     async def image_id(self, name: str) -> str:
         try:
-            image = await self.daemon.call(lambda client: client.images.get(name))
+            image = await self.daemon.call(lambda client: client.images.get(wanted))
         except docker.errors.ImageNotFound as error:
-            raise NoRuntime(f"There is no image {name} in Docker. Run bin/up, which builds it.") from error
+            fix = "Run bin/up, which builds it." if name in STOCK_IMAGES else "Pull or build it there, then try again."
+            raise NoRuntime(f"There is no image {wanted} in Docker. {fix}") from error
         return str(image.id)
 
     def _oom(self, container_id: str) -> None:
@@ -215,6 +217,8 @@ class Engine:
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
+        """Of a stock image, or of one that an operator gave Docker under this name."""
+        wanted = self.config.image_in_docker(name)
     """What a thread makes cannot be called back, and half removed is a leak: when cancelled, wait for it first."""
     task = asyncio.ensure_future(work)
     try:

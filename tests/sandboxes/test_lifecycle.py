@@ -11,13 +11,13 @@ from console.workspaces.errors import NotFound, PermissionDenied
 from console.workspaces.models import Agent
 from sandboxes import lifecycle, limits
 from sandboxes.errors import BoxGone, NoRuntime, NotAllowed
-from sandboxes.lifecycle import NewSandbox
 from sandboxes.models import Sandbox
+from sandboxes.profiles import NewSandbox
 from tests.approvals.proposals import pending
 
 
 def make(caller, **new):
-    return lifecycle.make(caller, NewSandbox(**new), image="default", image_id="sha256:1")
+    return lifecycle.make(caller, NewSandbox(**new), image_id="sha256:1", can_network=False)
 
 
 def running(caller, **new):

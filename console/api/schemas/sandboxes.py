@@ -15,11 +15,17 @@ class NewSandbox(Body):
     model_config = shown(label="report")
     label: OneLine | None = Field(None, max_length=200)
     persistent: bool = False
-    image: str | None = Field(None, max_length=200)
-    network: Literal["none", "public"] = "none"
+    image: str | None = Field(None, max_length=200, description="`default`, `node`, or one that an admin allowed.")
+    network: Literal["none", "public"] | None = Field(
+        None, description="Left out: `public` where this host can jail it and the agent may have it, else `none`."
+    )
+    writable_root: bool = Field(False, description="Allowed per agent by an admin.")
     cpus: float | None = Field(None, gt=0, le=64)
     memory_mb: int | None = Field(None, ge=16, le=1 << 20)
     disk_mb: int | None = Field(None, ge=1, le=1 << 22)
+    processes: int | None = Field(None, ge=1, le=1 << 20)
+    open_files: int | None = Field(None, ge=1, le=1 << 20)
+    output_mb: int | None = Field(None, ge=1, le=1 << 20, description="What is kept of each stream of a command.")
     idle_timeout_s: int | None = Field(None, ge=1, le=30 * 86400)
     max_lifetime_s: int | None = Field(None, ge=1, le=365 * 86400)
     env: dict[str, str] = Field(default_factory=dict, max_length=100)
