@@ -24,24 +24,6 @@ from .profiles import NewSandbox
 from .toolsets import arguments as check
 
 
-@dataclass(frozen=True)
-class NewSandbox:
-    """What a caller may say about a new sandbox; None means the default."""
-
-    label: str | None = None
-    persistent: bool = False
-    image: str | None = None
-    network: str = "none"
-    cpus: float | None = None
-    memory_mb: int | None = None
-    disk_mb: int | None = None
-    idle_timeout_s: int | None = None
-    max_lifetime_s: int | None = None
-    env: dict[str, str] = field(default_factory=dict)
-    conversation: str = ""
-
-    profile = profiles.resolve(caller, new, can_network=can_network)
-
 def check_enabled(caller: Caller) -> None:
     """`sandboxes:run`, and for an agent also its own switch in Agent Tools."""
     caller.need(permissions.SANDBOXES_RUN)
@@ -58,6 +40,7 @@ def make(caller: Caller, new: NewSandbox, *, image_id: str, can_network: bool) -
     Workspace.objects.select_for_update().get(
         pk=caller.workspace_id
     )  # two creates at the limit: one counts after the other
+    profile = profiles.resolve(caller, new, can_network=can_network)
     _check_quota(caller)
     sandbox = Sandbox.objects.create(
         workspace_id=caller.workspace_id,
