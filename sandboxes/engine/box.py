@@ -52,6 +52,9 @@ class Overdue(SandboxError):
 
 
 class Box:
+    address: str | None = None
+    """In the sandbox network, nobody else's until the container is gone; None: it has no network."""
+
     def __init__(self, link: Link, sandbox_id: str, container_id: str, env: Mapping[str, str] | None = None) -> None:
         self.sandbox_id = sandbox_id
         self.container_id = container_id
@@ -157,9 +160,9 @@ class Box:
         result = await self._told(ask, answers.any_result, within_s=None)
         return await self._with_reason(result) if isinstance(result, RunResult) else result
 
-    async def stop(self, action_id: str, number: int = signal.SIGTERM) -> int:
+    async def stop(self, action_id: str, number: int = signal.SIGTERM) -> int | None:
         """Signal `number`, 2 s, KILL, to the whole tree of a command, also of one that has ended. Answers when the
-        tree is empty, with how many had to be killed."""
+        tree is empty, with how many had to be killed; None when the runner knows nothing of it any more, or yet."""
         ask = Ask({"op": "stop", "id": action_id, "signal": number})
         return await self._told(ask, answers.killed, within_s=STOP_S)
 

@@ -5,6 +5,7 @@ at all; these are the runner's: mounting (dropped once it has set itself up), gi
 and killing the user.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import docker
@@ -12,6 +13,7 @@ from docker.types import LogConfig, Mount
 
 from . import kit
 from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, container_name
+from .rules import Lane
 from .shapes import BoxSpec, EngineConfig
 
 PIDS_EACH, PIDS_BESIDE = 2, 624
@@ -27,7 +29,6 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
     return {
         "image": spec.image or config.image,
         "entrypoint": [*kit.START, f"processes={spec.processes}", f"open_files={spec.open_files}"],
-        "command": [],
         "name": container_name(config.instance, spec.sandbox_id),
         "hostname": "sandbox",
         "runtime": config.runtime,
@@ -42,7 +43,6 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
         "stdin_open": True,
         "tty": False,
         "log_config": LogConfig(type="none"),
-        "network_mode": "none",
         "ipc_mode": "private",
         "read_only": not spec.writable_root,
         "tmpfs": {"/tmp": TMP},
@@ -59,6 +59,14 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
         "pids_limit": PIDS_EACH * spec.processes + PIDS_BESIDE,
         "shm_size": "16m",
     }
+
+
+def network(lane: Lane | None, resolvers: Sequence[str]) -> dict[str, Any]:
+    """For docker-py too. Whom to ask for names is on the runner's command line: it may mount only before it is told
+    anything else."""
+    if lane is None:
+        return {"network_mode": "none", "command": []}
+    return {"network": lane.network, "command": [f"resolvers={','.join(resolvers)}"]}
 
 
 def create(client: docker.DockerClient, wanted: dict[str, Any]) -> str:

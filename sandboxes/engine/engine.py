@@ -30,6 +30,7 @@ from .ending import look
 from .events import watch_oom
 from .link import FIRST_HELLO_S, HELLO_S, Link
 from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, checked
+from .network import Network, Openings, no_openings
 from .shapes import BoxSpec, EngineConfig, Found
 
 CREATES_AT_ONCE = 4
@@ -47,6 +48,9 @@ class Engine:
         self.config = config
         self.daemon = Daemon(config.docker_host)
         self._disks = Disks(self.daemon, config)
+        self.network = Network(self.daemon, config)
+        self.openings: Openings = no_openings
+        """What is open to which sandbox although it is private; asked at the start and every two seconds."""
         self._boxes: dict[str, Box] = {}
         self._removals: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._creating = asyncio.Semaphore(CREATES_AT_ONCE)
@@ -70,6 +74,7 @@ class Engine:
         self._runner = await kit.install(self.daemon, self.config)
         label = f"{LABEL_INSTANCE}={self.config.instance}"
         self._events = asyncio.create_task(watch_oom(self.config.docker_host, label, self._oom))
+        await self.network.start(self.openings, {each["Labels"][LABEL_SANDBOX] for each in await self._containers()})
 
     async def close(self) -> None:
         """Lets go of everything; sandboxes go on. What serves only sandboxes goes too when there is none."""
@@ -78,6 +83,7 @@ class Engine:
         for box in list(self._boxes.values()):
             await box.close()
         self._boxes.clear()
+        await self.network.close()
         with suppress(SandboxError, Refused):
             await kit.forget(self.daemon, self.config)
         self._disks.tidy()
@@ -111,12 +117,16 @@ class Engine:
         self._runner = await kit.ensure(self.daemon, self.config, self._runner)
         make = self._disks.reopen(spec.sandbox_id) if kept else self._disks.make(spec.sandbox_id, spec.disk_mb)
         disk = await _to_its_end(make)
+        lane = await _to_its_end(self.network.make(spec.sandbox_id)) if spec.network == "public" else None
         wanted = containers.options(self.config, spec, marker=marker, disk=disk, runner=self._runner)
+        wanted |= containers.network(lane, self.network.resolvers)
         container_id = await _to_its_end(self.daemon.call(lambda client: containers.create(client, wanted)))
         link = Link(self.daemon, spec.sandbox_id, container_id, marker)
         undo.push_async_callback(link.close)
         channel = await link.attach()
         undo.callback(channel.close)
+        if lane is not None:
+            await self.network.admit(lane)
         await _to_its_end(self.daemon.call(lambda client: client.api.start(container_id)))
         try:
             await link.greet(channel, timeout_s=FIRST_HELLO_S)
@@ -128,6 +138,7 @@ class Engine:
 
     def _add(self, box: Box) -> Box:
         self._boxes[box.container_id] = box
+        box.address = self.network.address(box.sandbox_id)
         return box
 
     async def attach(self, sandbox_id: str, container_id: str, *, env: Mapping[str, str]) -> Box:
@@ -197,6 +208,7 @@ class Engine:
             for each in await self._containers():
                 if each["Labels"][LABEL_SANDBOX] == sandbox_id:
                     await self.daemon.call(partial(_remove, container_id=each["Id"]), timeout_s=REMOVE_S)
+            await self.network.remove(sandbox_id)
             await (self._disks.put_away(sandbox_id) if keep_disk else self._disks.remove(sandbox_id))
 
     async def _containers(self) -> list[dict[str, Any]]:
@@ -204,6 +216,8 @@ class Engine:
         return await self.daemon.call(lambda client: client.api.containers(all=True, filters={"label": labels}))
 
     async def image_id(self, name: str) -> str:
+        """Of a stock image, or of one that an operator gave Docker under this name."""
+        wanted = self.config.image_in_docker(name)
         try:
             image = await self.daemon.call(lambda client: client.images.get(wanted))
         except docker.errors.ImageNotFound as error:
@@ -217,8 +231,6 @@ class Engine:
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
-        """Of a stock image, or of one that an operator gave Docker under this name."""
-        wanted = self.config.image_in_docker(name)
     """What a thread makes cannot be called back, and half removed is a leak: when cancelled, wait for it first."""
     task = asyncio.ensure_future(work)
     try:

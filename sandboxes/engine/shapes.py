@@ -69,7 +69,7 @@ class BoxSpec:
     open_files: int = 4096
     writable_root: bool = False
     env: Mapping[str, str] = field(default_factory=dict)
-    network: Literal["none"] = "none"
+    network: Literal["none", "public"] = "none"
 
 
 @dataclass(frozen=True)

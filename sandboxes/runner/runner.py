@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from . import frames, keepers, rights
+from . import frames, keepers, resolving, rights
 from .channel import Channel
 from .commands import Command
 from .copying import Read, Write
@@ -279,8 +279,9 @@ def _error(code: str, detail: str) -> dict[str, Any]:
     return {"error": {"code": code, "detail": detail}}
 
 
-def prepare(volume: str) -> None:
-    """Lays /work, the home and /var/tmp onto the sandbox's capped volume, then gives up the right to mount."""
+def prepare(volume: str, resolvers: str) -> None:
+    """Lays /work, the home and /var/tmp onto the sandbox's capped volume, and over Docker's list of DNS servers ours;
+    then gives up the right to mount."""
     places = {"work": "/work", "home": ENV["HOME"], "tmp": "/var/tmp"}
     os.chmod(volume, 0o700)
     for name, target in places.items():
@@ -289,6 +290,7 @@ def prepare(volume: str) -> None:
             os.mkdir(source, 0o755)
             os.chown(source, rights.AGENT_UID, rights.AGENT_GID)
         rights.bind(source, target)
+    resolving.lay(volume, resolvers)
     hidden = os.path.join(volume, "hidden")
     os.makedirs(hidden, mode=0o555, exist_ok=True)
     # gVisor shows PID 1 with its environment and open files to all; in a /proc mounted anew still. No secret is there.
@@ -297,12 +299,14 @@ def prepare(volume: str) -> None:
 
 
 def main() -> None:
-    """`runner KEEPER VOLUME NAME=VALUE…`: `processes` and `open_files`, what its commands may have."""
-    keeper, volume, *settings = sys.argv[1:]
+    """`runner KEEPER VOLUME NAME=VALUE…`: `processes` and `open_files`, what its commands may have; `resolvers`, whom
+    they may ask for names."""
+    keeper, volume, *words = sys.argv[1:]
+    settings = dict(word.split("=", 1) for word in words)
     os.umask(0o022)
     os.setgroups([])
     rights.be_subreaper()
-    prepare(volume)
+    prepare(volume, settings.get("resolvers", ""))
     os.chdir("/")
     keepers.reserve_low_fds()
-    Runner(keeper, os.urandom(8).hex(), dict(word.split("=", 1) for word in settings)).run()
+    Runner(keeper, os.urandom(8).hex(), settings).run()
