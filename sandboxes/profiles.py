@@ -119,7 +119,7 @@ def _network(agent: Agent | None, asked: str | None, *, can_network: bool) -> Ne
         )
     if not can_network:
         raise NoRuntime(
-            "This console cannot give sandboxes a network, because nothing here would keep them from private addresses. "
+            "This console can give no sandbox a network, because nothing here would keep it from private addresses. "
             "Ask for `network: none`, or run `manage.py doctor`, which says what is missing."
         )
     return "public"

@@ -28,7 +28,8 @@ async def list_agents(
 
 
 def _list(who: Caller, limit: int, cursor: str | None) -> tuple[list[Agent], str | None]:
-    rows = Agent.objects.current().filter(workspace_id=who.workspace_id).prefetch_related("permissions")
+    rows = Agent.objects.current().filter(workspace_id=who.workspace_id)
+    rows = rows.select_related("workspace").prefetch_related("permissions")
     return listing.page(rows, limit, cursor)
 
 
@@ -53,7 +54,7 @@ async def get_agent_tools(request: HttpRequest, agent_id: str) -> schemas.AgentT
 @manages("PUT", "/agents/{agent_id}/tools/sandbox", answers={200: schemas.AgentToolsNow})
 async def change_agent_tools(request: HttpRequest, agent_id: str, body: schemas.AgentTools) -> schemas.AgentToolsNow:
     """Change an agent's Agent Tools settings. What was approved under the old ones no longer starts."""
-    changes = {name: value for name, value in body.model_dump(exclude_unset=True).items() if value is not None}
+    changes = body.model_dump(exclude_unset=True, exclude_none=True)
     return await db.write(_change, caller(request), agent_id, changes)
 
 

@@ -1,4 +1,4 @@
-"""Agents and their Agent Tools: whether the sandbox is on, which toolset, what needs approval."""
+"""Agents and their Agent Tools: is the sandbox on, what may it be, which toolset, what needs approval."""
 
 from typing import Any
 
@@ -6,12 +6,14 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from . import audit, permissions
+from . import settings as sandbox_settings
 from .errors import Conflict, Invalid
 from .members import by_need
 from .models import Agent, Member, Mode, Workspace
 
 TOOLSETS = {1: "1, plain", 2: "2, hash-anchored"}
-SETTINGS = ("sandbox_enabled", "toolset", "command_mode", "write_mode")
+SWITCHES = ("sandbox_enabled", "persistent_allowed", "writable_root_allowed")
+SETTINGS = (*SWITCHES, "toolset", "command_mode", "write_mode", "network", "images", "limits")
 
 
 @transaction.atomic
@@ -35,7 +37,7 @@ def change_tools(agent: Agent, *, by: Member | None, **settings: Any) -> Agent:
     """New Agent Tools. The settings version goes up, so what was approved under the old ones no longer starts."""
     if by is not None:
         by_need(by, permissions.AGENTS_MANAGE)
-    _check(settings)
+    settings = _checked(agent, settings)
     changed = {name: value for name, value in settings.items() if getattr(agent, name) != value}
     if not changed:
         return agent
@@ -45,7 +47,7 @@ def change_tools(agent: Agent, *, by: Member | None, **settings: Any) -> Agent:
     return agent
 
 
-def _check(settings: dict[str, Any]) -> None:
+def _checked(agent: Agent, settings: dict[str, Any]) -> dict[str, Any]:
     if unknown := sorted(set(settings) - set(SETTINGS)):
         raise Invalid(f"Agent Tools have no setting `{unknown[0]}`.", field=unknown[0])
     if settings.get("toolset", 2) not in TOOLSETS:
@@ -53,6 +55,21 @@ def _check(settings: dict[str, Any]) -> None:
     for name in ("command_mode", "write_mode"):
         if settings.get(name, Mode.RULES) not in Mode.values:
             raise Invalid(f"`{name}` is one of {', '.join(Mode.values)}.", field=name)
+    for name in SWITCHES:
+        if not isinstance(settings.get(name, False), bool):
+            raise Invalid(f"`{name}` is true or false.", field=name)
+    if settings.get("network", "none") not in ("none", "public"):
+        raise Invalid("`network` is none or public.", field="network")
+    return settings | _of_sandboxes(agent.workspace, settings)
+
+
+def _of_sandboxes(workspace: Workspace, settings: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "images" in settings:
+        found["images"] = sandbox_settings.checked_images(settings["images"])
+    if "limits" in settings:
+        found["limits"] = sandbox_settings.checked_limits(settings["limits"], sandbox_settings.ranges(workspace))
+    return found
 
 
 def _audit(agent: Agent, by: Member | None, event: str, **data: Any) -> None:

@@ -68,8 +68,8 @@ def _within(span: Range, own: Mapping[str, Number]) -> Range:
 
 
 @transaction.atomic
-def change_workspace(workspace: Workspace, *, by: Member, **settings: Any) -> Workspace:
-    """New settings for sandboxes made from now on, audited with what they were."""
+def change_workspace(*, by: Member, **settings: Any) -> Workspace:
+    """New settings of the member's own workspace, for sandboxes made from now on; audited with what they were."""
     by_need(by, permissions.WORKSPACE_MANAGE)
     if unknown := sorted(set(settings) - set(SETTINGS)):
         raise Invalid(f"A workspace has no setting `{unknown[0]}`.", field=unknown[0])
@@ -79,7 +79,7 @@ def change_workspace(workspace: Workspace, *, by: Member, **settings: Any) -> Wo
         settings["images"] = checked_images(settings["images"])
     if "pool_size" in settings:
         _check_pool(settings["pool_size"])
-    workspace = Workspace.objects.select_for_update().get(pk=workspace.pk)
+    workspace = Workspace.objects.select_for_update().get(pk=by.workspace_id)
     changed = {name: value for name, value in settings.items() if getattr(workspace, name) != value}
     if changed:
         before = {name: getattr(workspace, name) for name in changed}
@@ -95,7 +95,7 @@ def change_workspace(workspace: Workspace, *, by: Member, **settings: Any) -> Wo
 def checked_limits(
     given: Any, spans: Mapping[str, Range], *, up_to: str = "most", where: str = "in this workspace"
 ) -> dict[str, dict[str, Number]]:
-    """`{name: {"default": …, "most": …}}`, either left out where it stays; Invalid names the field and what would do."""
+    """`{name: {"default": …, "most": …}}`, either left out where it stays; Invalid names the field."""
     if not isinstance(given, Mapping):
         raise Invalid('`limits` is like {"memory_mb": {"default": 512, "most": 2048}}.', field="limits")
     found = {}

@@ -21,6 +21,7 @@ BODIES = {
     "decide_action": {"verdict": "deny", "digest": "0" * 64, "reason": "no"},
     "make_agent": {"name": "new"},
     "change_agent_tools": {"toolset": 1},
+    "change_workspace_settings": {"pool_size": 2},
     "give_agent_permission": {},
     "add_member": {"email": "eve@example.test", "name": "Eve"},
     "give_permission": {},

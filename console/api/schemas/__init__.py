@@ -47,6 +47,8 @@ from .workspaces import (
 
 __all__ = [
     "Action",
+    WorkspaceSettings,
+    WorkspaceSettingsNow,
     "ActionStatus",
     "Actions",
     "Agent",

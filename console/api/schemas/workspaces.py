@@ -1,10 +1,12 @@
 """Agents, keys, members, the audit log."""
 
-from typing import Any, Literal, Self
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
 from console.workspaces import models as rows
+from console.workspaces import settings
 
 from .shared import Answer, Body, OneLine, Time, shown
 
@@ -29,6 +31,28 @@ class Me(Answer):
     expires_at: Time
 
 
+class NewLimit(Body):
+    """Either left out where it stays as it is built in."""
+
+    default: int | float | None = Field(None, description="What a sandbox gets unless more or less is asked for.")
+    most: int | float | None = Field(None, description="The most that may be asked for.")
+
+
+class LimitSet(Answer):
+    default: int | float | None = None
+    most: int | float | None = None
+
+
+class LimitInForce(Answer):
+    default: int | float
+    least: int | float
+    most: int | float
+
+
+Limits = Annotated[dict[str, NewLimit], Field(max_length=20)]
+Images = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=settings.MOST_IMAGES)]
+
+
 class NewAgent(Body):
     name: OneLine = Field(min_length=1, max_length=60)
     owner: str | None = Field(None, max_length=40, description="A member; owners do not approve for their agents.")
@@ -42,6 +66,11 @@ class AgentTools(Body):
     toolset: Literal[1, 2] | None = None
     command_mode: Mode | None = None
     write_mode: Mode | None = None
+    network: Literal["none", "public"] | None = Field(None, description="The most that its sandboxes may have.")
+    persistent_allowed: bool | None = None
+    writable_root_allowed: bool | None = None
+    images: Images | None = Field(None, description="Allowed beside the stock ones and the workspace's.")
+    limits: Limits | None = Field(None, description="Before the workspace's, and never above its `most`.")
 
 
 class AgentToolsNow(Answer):
@@ -49,11 +78,49 @@ class AgentToolsNow(Answer):
     toolset: Literal[1, 2]
     command_mode: Mode
     write_mode: Mode
+    network: Literal["none", "public"]
+    persistent_allowed: bool
+    writable_root_allowed: bool
+    images: list[str]
+    limits: dict[str, LimitSet]
+    limits_in_force: dict[str, LimitInForce]
     settings_version: int
 
     @classmethod
     def of(cls, row: rows.Agent) -> Self:
-        return cls.model_validate({name: getattr(row, name) for name in cls.model_fields})
+        found = {name: getattr(row, name) for name in cls.model_fields if name != "limits_in_force"}
+        return cls.model_validate(found | {"limits_in_force": _in_force(row.workspace, row)})
+
+
+class WorkspaceSettings(Body):
+    """Fields left out of a PUT stay as they are; one that is given is replaced whole."""
+
+    model_config = shown(limits={"memory_mb": {"default": 1024, "most": 2048}})
+    limits: Limits | None = None
+    images: Images | None = Field(
+        None, description="Allowed for everybody beside the stock ones, as Docker names them."
+    )
+    pool_size: int | None = Field(None, ge=0, le=settings.MOST_POOLED)
+
+
+class WorkspaceSettingsNow(Answer):
+    id: str
+    name: str
+    limits: dict[str, LimitSet]
+    limits_in_force: dict[str, LimitInForce]
+    images: list[str]
+    stock_images: list[str]
+    pool_size: int
+
+    @classmethod
+    def of(cls, row: rows.Workspace) -> Self:
+        found = {name: getattr(row, name) for name in ("name", "limits", "images", "pool_size")}
+        more = {"id": row.pk, "limits_in_force": _in_force(row), "stock_images": list(settings.STOCK_IMAGES)}
+        return cls.model_validate(found | more)
+
+
+def _in_force(workspace: rows.Workspace, agent: rows.Agent | None = None) -> dict[str, Any]:
+    return {name: asdict(span) for name, span in settings.ranges(workspace, agent).items()}
 
 
 class Agent(Answer):
