@@ -1,6 +1,6 @@
 """`api`, mounted at /v1/."""
 
-from . import actions, agents, audit, commands, errors, files, keys, me, members, sandboxes, workspace
+from . import actions, agents, audit, commands, errors, exceptions, files, keys, me, members, sandboxes, workspace
 from .body import Parsed
 from .document import Api
 
@@ -23,6 +23,6 @@ api = Api(
     docs_url=None,
     parser=Parsed(),
 )
-for noun in (sandboxes, commands, files, actions, agents, members, keys, audit, workspace, me):
+for noun in (sandboxes, commands, files, actions, agents, exceptions, members, keys, audit, workspace, me):
     api.add_router("", noun.router)
 errors.install(api)

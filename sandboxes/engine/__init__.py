@@ -4,6 +4,7 @@ from .answers import Refusal
 from .box import Box, Overdue
 from .daemon import Unreachable
 from .engine import CreateFailed, Engine
+from .rules import Opening, Protocol
 from .running import BadCommand
 from .shapes import (
     BoxSpec,
@@ -33,7 +34,9 @@ __all__ = [
     "Found",
     "Interrupted",
     "Listing",
+    "Opening",
     "Overdue",
+    "Protocol",
     "Refusal",
     "RunRequest",
     "RunResult",

@@ -38,12 +38,15 @@ class Lane:
     subnet: IPv4Network
 
 
+Protocol = Literal["tcp", "udp"]
+
+
 @dataclass(frozen=True, order=True)
 class Opening:
     """A destination that is open to one sandbox although it is private."""
 
     address: str
-    protocol: Literal["tcp", "udp"]
+    protocol: Protocol
     port: int
 
 

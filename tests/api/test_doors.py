@@ -7,6 +7,7 @@ import pytest
 from approvals.models import Action
 from console.api.urls import api
 from console.workspaces import db, members, permissions
+from sandboxes.models import NetworkException
 
 from .conftest import limited_key
 
@@ -20,6 +21,7 @@ BODIES = {
     "cancel_action": {},
     "decide_action": {"verdict": "deny", "digest": "0" * 64, "reason": "no"},
     "make_agent": {"name": "new"},
+    "make_network_exception": {"address": "10.1.2.3", "protocol": "tcp", "port": 5432},
     "change_agent_tools": {"toolset": 1},
     "change_workspace_settings": {"pool_size": 2},
     "give_agent_permission": {},
@@ -49,6 +51,7 @@ def filled(place):
     """The address of things that are there, in scout's workspace."""
     where = {"workspace": place.workspace, "agent": place.scout, "sandbox_id": place.sandbox.pk}
     action = Action.objects.create(tool="run", digest="0" * 64, asked=True, **where)
+    exception = NetworkException.objects.create(agent=place.scout, address="10.0.0.9", protocol="tcp", port=1)
     ids = {
         "sandbox_id": place.sandbox.pk,
         "command_id": place.command.pk,
@@ -57,6 +60,7 @@ def filled(place):
         "member_id": place.bob.pk,
         "permission": permissions.AUDIT_READ,
         "key_id": place.scout.keys.first().pk,
+        "exception_id": exception.pk,
     }
     return lambda path: path.format(**ids)
 

@@ -6,6 +6,7 @@ from .actions import (
     ActionStatus,
     NewDecision,
 )
+from .networks import NetworkException, NetworkExceptions, NewNetworkException
 from .sandboxes import (
     Command,
     CommandOutput,
@@ -73,12 +74,15 @@ __all__ = [
     "Member",
     "MemberMade",
     "Members",
+    "NetworkException",
+    "NetworkExceptions",
     "NewAgent",
     "NewCommand",
     "NewDecision",
     "NewFile",
     "NewKey",
     "NewMember",
+    "NewNetworkException",
     "NewSandbox",
     "PerStream",
     "Problem",
