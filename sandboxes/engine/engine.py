@@ -62,6 +62,15 @@ class Engine:
         """`loop` or `tmpfs`."""
         return self._disks.kind
 
+    @property
+    def can_network(self) -> bool:
+        """False without root on Docker's own machine: then there is only `none`."""
+        return self.network.possible
+
+    async def network_ready(self) -> None:
+        """Raises NoRuntime, with the cause and the fix, when no sandbox with a network could start now."""
+        await self.network.ready()
+
     async def start(self) -> None:
         """Docker answers, the runtime and the image are there; NoRuntime, with the fix, when not."""
         info = await self.daemon.call(lambda client: client.info())
