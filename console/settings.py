@@ -162,6 +162,9 @@ SEND_STALL_S = 60
 LINGER_S = 5
 STOP_S = 6
 
+# Sandboxes of this host that may be started before anybody asks, over all workspaces; 0: none.
+POOL_MOST = int(os.environ.get("SANDGATE_POOL_MOST") or 8)
+
 # Every timer of the product is divided by this in long tests; 1 in real life.
 TIMER_DIVISOR = float(os.environ.get("SANDGATE_TIMER_DIVISOR") or 1)
 

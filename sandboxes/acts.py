@@ -169,10 +169,14 @@ def _checked(
 async def _base(sandbox_id: str, path: str) -> Seen | None:
     """What a write to `path` would replace."""
     hub = host.hub()
-    file = await hub.ask(hub.boxes.box(sandbox_id).look(path))
+    file = await hub.ask(_look(hub, sandbox_id, path))
     if file is not None and file.path != posixpath.normpath(path):
         raise Invalid(f"{path} leads through a link to {file.path}. Write to that path itself.", field="path")
     return file
+
+
+async def _look(hub: host.Hub, sandbox_id: str, path: str) -> Seen | None:
+    return await (await hub.boxes.ready_box(sandbox_id)).look(path)
 
 
 def _replacing(path: str, base: Seen | None) -> dict[str, Any]:

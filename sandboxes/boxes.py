@@ -1,29 +1,43 @@
 """The sandboxes that run now, and the engine that runs them. Owned by the hub's loop; touched from nowhere else.
 
-Makes sandboxes, takes them up again after a restart, and ends them when they are lost, overdue or deleted.
+Makes sandboxes, starts stopped ones when they are needed, and stops or ends them. Whoever changes whether a sandbox
+runs holds its lock meanwhile, and writes its row first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from weakref import WeakValueDictionary
+
+from django.db import IntegrityError
 
 from console.workspaces import audit, db
 from console.workspaces.keys import Caller
 
-from . import lifecycle, profiles
-from .engine import Box, BoxSpec, Engine, EngineConfig
-from .errors import BoxGone, NoRuntime, SandboxError
+from . import counters, exceptions, lifecycle, overdue, profiles
+from .engine import Box, Engine, EngineConfig
+from .errors import BoxGone, NoCapacity, NoRuntime, SandboxError
 from .models import Sandbox
+from .pool import Pool, facts_of, spec_of
 from .profiles import NewSandbox
 
 log = logging.getLogger("sandgate.boxes")
 STOPPED = "Sandgate was stopped by its operator, and its sandboxes with it."
-LOOKED_WITHIN_S = 35  # the clock looks each ten seconds or so
+LOOKED_WITHIN_S = 35  # the clock looks each few seconds
+CREATES_WAITING = 64  # of this host, those under way included
+MEMORY_LEFT_MB = 256  # so much of the machine's must be free before another sandbox starts
+JUST_USED_S = 5
+AWAY_FOR_S = 60
+"""So long Docker may be away before what ran on it counts as lost. Callers are told after seconds."""
+CLOSE_AT_ONCE = 4
 FIX = "Run `bin/up`, which sets gVisor up, or `manage.py doctor`, which says what is missing."
 
 
@@ -32,7 +46,12 @@ class Boxes:
         self._var, self._instance = var, instance
         self.engine: Engine | None = None
         self.stopping = False
+        self.pool = Pool(self)
         self._boxes: dict[str, Box] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._used_at: dict[str, float] = {}
+        self._away: set[str] = set()  # lost with their Docker, and looked for
+        self._creates: set[asyncio.Task[None] | None] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked_at = 0.0
         self._why_not = f"No gVisor runtime is set up here. {FIX}"
@@ -41,11 +60,16 @@ class Boxes:
         """Raises NoRuntime; then `create` does too, until a later `open` succeeds."""
         try:
             engine = Engine(EngineConfig.load(self._var, self._instance))
+            engine.openings = partial(db.read, exceptions.for_sandboxes)
             await engine.start()
         except SandboxError as error:
             self._why_not = f"{error.detail} {FIX}"
             raise NoRuntime(self._why_not) from error
-        self.engine, self._looked_at = engine, monotonic()
+        self.engine = engine
+        self.docker_answered()
+
+    def docker_answered(self) -> None:
+        self._looked_at = monotonic()
 
     @property
     def is_answering(self) -> bool:
@@ -53,126 +77,313 @@ class Boxes:
         return self.engine is not None and monotonic() - self._looked_at < LOOKED_WITHIN_S
 
     def ready(self) -> Engine:
-        if self.engine is None:
-            raise NoRuntime(self._why_not)
+        if self.engine is None or self.stopping:
+            raise NoRuntime(STOPPED if self.stopping else self._why_not)
         return self.engine
 
-    async def create(self, caller: Caller, new: NewSandbox) -> Sandbox:
-        """A running sandbox. Whatever fails, nothing is left: no container, no live row."""
-        engine = self.ready()
-        profile = await db.read(profiles.resolve, caller, new, can_network=False)
-        image_id = await engine.image_id(profile.image)
-        sandbox = await db.write(lifecycle.make, caller, new, image_id=image_id, can_network=False)
-        try:
-            box = await engine.create(
-                BoxSpec(
-                    sandbox_id=sandbox.pk, image=image_id, cpus=sandbox.cpus, memory_mb=sandbox.memory_mb,
-                    disk_mb=sandbox.disk_mb, processes=sandbox.processes, open_files=sandbox.open_files,
-                    writable_root=sandbox.writable_root, env=dict(sandbox.env), network="none",
-                )
-            )  # fmt: skip
-        except BaseException:
-            await asyncio.shield(db.write(lifecycle.end, sandbox, "crashed", deleted=True))
-            raise
-        self._adopt(box)
-        if not await db.write(lifecycle.started, sandbox, container_id=box.container_id, boot=box.boot):
-            await self._drop(sandbox.pk, box.container_id, "deleted")
-            raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
-        return await db.read(Sandbox.objects.get, pk=sandbox.pk)
+    @property
+    def can_network(self) -> bool:
+        """Whether a sandbox may have more than `none` here; `create` says why not when it comes to it."""
+        return self.engine is not None and self.engine.can_network
 
-    def box(self, sandbox_id: str) -> Box:
-        if found := self._boxes.get(sandbox_id):
-            return found
-        raise BoxGone(f"Sandbox {sandbox_id} is not running here. Create a new one.", reason="host_lost")
+    @property
+    def can_stop(self) -> bool:
+        """Whether files outlive a stop here."""
+        return self.engine is not None and self.engine.disk_kind == "loop"
+
+    # --- one sandbox -------------------------------------------------------------------------------------------------
 
     def holds(self, sandbox_id: str) -> bool:
         return sandbox_id in self._boxes
 
-    async def end(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
-        """Row first: from here on nothing new starts in it. Then the container, which ends what runs."""
-        because = STOPPED if self.stopping else ""
-        ended = await db.write(lifecycle.end, sandbox, reason, actor=actor, deleted=deleted, because=because)
-        await self._drop(sandbox.pk, sandbox.container_id, reason)
-        return ended
+    def is_at_work_on(self, sandbox_id: str) -> bool:
+        """It is being made, started, stopped or removed at this moment."""
+        return self._lock(sandbox_id).locked()
 
-    async def end_overdue(self, *, divisor: float) -> None:
-        for sandbox_id, reason in await db.read(lifecycle.overdue, divisor=divisor):
-            if await db.write(lifecycle.end_if_still_idle, sandbox_id, reason, divisor=divisor):
-                sandbox = await db.read(Sandbox.objects.get, pk=sandbox_id)
-                await self._drop(sandbox_id, sandbox.container_id, reason)
+    def _lock(self, sandbox_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(sandbox_id, asyncio.Lock())
 
-    async def reconcile(self) -> None:
-        """Both ways: a live row without its container ends, a container without a live row goes."""
-        engine = self.ready()
-        # Containers first: each has its row before it is made, so one whose row is not live is no newcomer.
-        found = {item.sandbox_id: item for item in await engine.found()}
-        self._looked_at = monotonic()
-        rows = {sandbox.pk: sandbox for sandbox in await db.read(lambda: list(Sandbox.objects.live()))}
-        for sandbox_id, item in found.items():
-            if sandbox_id not in rows and not self.holds(sandbox_id):
-                log.warning("Removing container %s: no live sandbox has it.", item.container_id[:12])
-                await engine.remove(item.container_id)
-        for sandbox in rows.values():
-            # One that is held has come since we looked, or its channel tells of its loss.
-            if sandbox.status != "starting" and sandbox.pk not in found and not self.holds(sandbox.pk):
-                await self.end(sandbox, "host_lost", actor=audit.SYSTEM)
+    def box(self, sandbox_id: str) -> Box:
+        """Of one that runs; nothing is started for it."""
+        if box := self._boxes.get(sandbox_id):
+            return box
+        raise BoxGone(f"Sandbox {sandbox_id} does not run. What ran in it is gone.", reason="host_lost")
 
-    async def take_up(self) -> None:
-        """After a restart: every live row gets its channel back, or ends with the reason."""
-        engine = self.ready()
-        found = {item.sandbox_id: item for item in await engine.found()}
-        for sandbox in await db.read(lambda: list(Sandbox.objects.live())):
-            item = found.get(sandbox.pk)
-            if sandbox.status == "starting" or item is None:
-                reason = "crashed" if sandbox.status == "starting" else "host_lost"
-                sandbox.container_id = item.container_id if item else ""
-                await self.end(sandbox, reason, actor=audit.SYSTEM)
-                continue
-            await self._attach(engine, sandbox)
-        await self.reconcile()
+    async def ready_box(self, sandbox_id: str) -> Box:
+        """Started first when it was stopped, connected again when its connection had been given up. Raises BoxGone when
+        it has ended, NoRuntime while Docker is away."""
+        box = None if self.is_at_work_on(sandbox_id) else self._boxes.get(sandbox_id)
+        box = box or await self._made_ready(sandbox_id)
+        self._used_at[sandbox_id] = monotonic()
+        return box
 
-    async def _attach(self, engine: Engine, sandbox: Sandbox) -> None:
+    async def _made_ready(self, sandbox_id: str) -> Box:
+        async with self._lock(sandbox_id):
+            if box := self._boxes.get(sandbox_id):
+                return box
+            sandbox = await self._row(sandbox_id)
+            if sandbox.status == "running":
+                sandbox = await self._attach(sandbox)
+            if sandbox.status == "stopped":
+                await self._start_again(sandbox)
+            if box := self._boxes.get(sandbox_id):
+                return box
+            lifecycle.check_live(sandbox)
+            raise BoxGone(f"Sandbox {sandbox_id} did not start. Create a new one.", reason="crashed")
+
+    async def _row(self, sandbox_id: str) -> Sandbox:
+        return await db.read(Sandbox.objects.get, pk=sandbox_id)
+
+    async def attach(self, sandbox_id: str) -> None:
+        """To one that runs as far as we know. When it does not, its row says what became of it. NoRuntime while Docker
+        is away."""
+        async with self._lock(sandbox_id):
+            sandbox = await self._row(sandbox_id)
+            if sandbox.status == "running" and not self.holds(sandbox_id):
+                await self._attach(sandbox)
+
+    async def _attach(self, sandbox: Sandbox) -> Sandbox:
         try:
-            box = await engine.attach(sandbox.pk, sandbox.container_id, env=sandbox.env)
+            box = await self.ready().attach(sandbox.pk, sandbox.container_id, env=sandbox.env)
+            if box.boot != sandbox.boot:  # another runner: it knows none of our commands
+                raise BoxGone(f"Sandbox {sandbox.pk} was restarted from outside.", reason="crashed")
         except BoxGone as error:
-            await self.end(sandbox, error.reason, actor=audit.SYSTEM)
-            return
+            # A daemon that stopped took the sandbox with it, whatever exit code that then shows.
+            reason = "host_lost" if sandbox.pk in self._away and error.reason == "crashed" else error.reason
+            await self._lost_for_good(sandbox, reason)
+            return await self._row(sandbox.pk)
         self._adopt(box)
-        if box.boot != sandbox.boot:  # another runner: it knows none of our commands
-            await self.end(sandbox, "crashed", actor=audit.SYSTEM)
+        return sandbox
+
+    async def _start_again(self, sandbox: Sandbox) -> None:
+        engine = self.ready()
+        if not engine.keeps(sandbox.pk):
+            await self._end(sandbox, "host_lost", actor=audit.SYSTEM)
+            raise BoxGone(f"The disk of sandbox {sandbox.pk} is not there any more.", reason="host_lost")
+        box = await engine.create(spec_of(sandbox), kept=True)
+        if await db.write(lifecycle.started, sandbox, **facts_of(box)):
+            self._adopt(box)
+        else:
+            await self._drop(sandbox.pk, "deleted")
+            raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
 
     def _adopt(self, box: Box) -> None:
         self._boxes[box.sandbox_id] = box
         box.on_lost = partial(self._lost, box.sandbox_id)
 
+    # --- made --------------------------------------------------------------------------------------------------------
+
+    @property
+    def somebody_waits(self) -> bool:
+        """For a sandbox to be made."""
+        return bool(self._creates)
+
+    async def create(self, caller: Caller, new: NewSandbox) -> Sandbox:
+        """A running sandbox. Whatever fails, nothing is left: no container, no live row."""
+        engine, began_at = self.ready(), monotonic()
+        with self._counted():
+            if new.persistent and not self.can_stop:
+                raise NoRuntime("This host cannot keep a sandbox's files over a stop. Leave `persistent` out.")
+            profile = await db.read(profiles.resolve, caller, new, can_network=self.can_network)
+            image_id = await engine.image_id(profile.image)
+            sandbox = await db.write(lifecycle.make, caller, new, image_id=image_id, can_network=self.can_network)
+            async with self._lock(sandbox.pk):
+                how = await self._make(engine, sandbox)
+        counters.created(how=how, seconds=monotonic() - began_at)
+        self.pool.wake()
+        return await self._row(sandbox.pk)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        try:
+            self._check_room()
+        except NoCapacity:
+            counters.created(how="cold", seconds=0, outcome="refused")
+            raise
+        self._creates.add(task)
+        try:
+            yield
+        finally:
+            self._creates.discard(task)
+
+    def _check_room(self) -> None:
+        if len(self._creates) >= CREATES_WAITING:
+            raise NoCapacity(f"{CREATES_WAITING} sandboxes are being made here already. Ask again in a moment.")
+        if (left_mb := _memory_left_mb()) < MEMORY_LEFT_MB:
+            raise NoCapacity(f"The host has {left_mb} MB of memory left, too little for a sandbox.", retry_after=30)
+
+    async def _make(self, engine: Engine, sandbox: Sandbox) -> counters.How:
+        """Its lock is held, so who deletes it meanwhile comes after: the row is ended then, and everything goes."""
+        how: counters.How = "cold"
+        try:
+            box = await self.pool.hand_over(sandbox) if sandbox.pooled else None
+            if box is not None:
+                how = "pooled"
+            else:
+                if sandbox.pooled:
+                    await db.write(lifecycle.starts_cold, sandbox)
+                box = await engine.create(spec_of(sandbox))
+            if not await db.write(lifecycle.started, sandbox, **facts_of(box)):
+                raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
+            self._adopt(box)
+        except BaseException:
+            counters.created(how=how, seconds=0, outcome="failed")
+            await asyncio.shield(self._undo(sandbox))
+            raise
+        return how
+
+    async def _undo(self, sandbox: Sandbox) -> None:
+        await db.write(lifecycle.end, sandbox, "crashed", deleted=True)
+        try:
+            await self._drop(sandbox.pk, "deleted")
+        except SandboxError as error:  # the reconciler goes on with it
+            log.warning("What was made of sandbox %s is still there: %s", sandbox.pk, error.detail)
+
+    async def for_conversation(self, caller: Caller, conversation: str, new: NewSandbox) -> Sandbox:
+        """The one that this conversation has; made when it has none. Two calls at once get the same."""
+        whose = caller.agent_id or caller.member_id
+        async with self._lock(f"{whose} {conversation}"):
+            found = await db.read(lifecycle.of_conversation, caller, conversation)
+            if found is not None:
+                return found
+            try:
+                return await self.create(caller, replace(new, conversation=conversation))
+            except IntegrityError:  # another process made it
+                if found := await db.read(lifecycle.of_conversation, caller, conversation):
+                    return found
+                raise
+
+    # --- stopped and ended -------------------------------------------------------------------------------------------
+
+    async def end(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
+        """Row first: from here on nothing new starts in it. Then the container, which ends what runs."""
+        ended = await self._end_row(sandbox, reason, actor=actor, deleted=deleted)
+        async with self._lock(sandbox.pk):
+            await self._drop(sandbox.pk, reason)
+        return ended
+
+    async def _end_row(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
+        because = STOPPED if self.stopping else ""
+        return await db.write(lifecycle.end, sandbox, reason, actor=actor, deleted=deleted, because=because)
+
+    async def _end(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor) -> None:
+        await self._end_row(sandbox, reason, actor=actor)
+        await self._drop(sandbox.pk, reason)
+
+    async def act_on_time(self, *, divisor: float) -> None:
+        """Ends and stops what is past its time. What is being started or was used a moment ago comes later."""
+        for due in await db.read(overdue.due, can_stop=self.can_stop, divisor=divisor):
+            just_used = monotonic() - self._used_at.get(due.sandbox_id, float("-inf")) < JUST_USED_S / divisor
+            if self.is_at_work_on(due.sandbox_id) or (just_used and due.reason == "idle"):
+                continue
+            async with self._lock(due.sandbox_id):
+                if await db.write(overdue.act, due, can_stop=self.can_stop, divisor=divisor):
+                    await (self._set_down if due.becomes == "stopped" else self._drop)(due.sandbox_id, due.reason)
+
+    async def set_down(self, sandbox_id: str) -> None:
+        """What is left of one whose row is stopped."""
+        async with self._lock(sandbox_id):
+            if (await self._row(sandbox_id)).status == "stopped":
+                await self._set_down(sandbox_id, "crashed")
+
+    async def _set_down(self, sandbox_id: str, reason: str) -> None:
+        self._let_go(sandbox_id)
+        await self.engine_there().set_down(sandbox_id, reason=reason)
+
+    async def _drop(self, sandbox_id: str, reason: str) -> None:
+        """Whoever still waits for something in it gets BoxGone with `reason`."""
+        if self._let_go(sandbox_id):
+            counters.reaped(reason)
+        if self.engine:
+            await self.engine.erase(sandbox_id, reason=reason)
+
+    def _let_go(self, sandbox_id: str) -> Box | None:
+        self._used_at.pop(sandbox_id, None)
+        return self._boxes.pop(sandbox_id, None)
+
+    def engine_there(self) -> Engine:
+        assert self.engine is not None
+        return self.engine
+
+    # --- lost --------------------------------------------------------------------------------------------------------
+
     def _lost(self, sandbox_id: str, reason: str) -> None:
-        if sandbox_id not in self._boxes:
+        if self._let_go(sandbox_id) is None:
             return
         # A context of its own: it is told by a connection that some request opened, and is no work of that request.
-        task = asyncio.get_running_loop().create_task(self._end_lost(sandbox_id, reason), context=Context())
+        task = asyncio.get_running_loop().create_task(self._after_loss(sandbox_id, reason), context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _end_lost(self, sandbox_id: str, reason: str) -> None:
-        log.warning("Sandbox %s is gone: %s.", sandbox_id, reason)
-        sandbox = await db.read(Sandbox.objects.get, pk=sandbox_id)
-        await self.end(sandbox, reason, actor=audit.SYSTEM)
+    async def _after_loss(self, sandbox_id: str, reason: str) -> None:
+        """Docker may only be away, and the sandbox go on without it: then it is looked for again."""
+        log.warning("Sandbox %s is lost: %s.", sandbox_id, reason)
+        if reason != "host_lost":
+            return await self.give_up(sandbox_id, reason)
+        gone_at = monotonic() + AWAY_FOR_S
+        self._away.add(sandbox_id)
+        try:
+            while monotonic() < gone_at and not self.stopping:
+                with suppress(NoRuntime):
+                    return await self.attach(sandbox_id)
+                await asyncio.sleep(1)
+            await self.give_up(sandbox_id, reason)
+        finally:
+            self._away.discard(sandbox_id)
 
-    async def _drop(self, sandbox_id: str, container_id: str, reason: str) -> None:
-        """Whoever still waits for something in it gets BoxGone with `reason`."""
-        box = self._boxes.pop(sandbox_id, None)
-        container_id = box.container_id if box else container_id
-        if container_id and self.engine:
-            await self.engine.remove(container_id, reason=reason)
+    async def give_up(self, sandbox_id: str, reason: str) -> None:
+        """It runs no more, as far as anybody can tell."""
+        async with self._lock(sandbox_id):
+            sandbox = await self._row(sandbox_id)
+            if sandbox.status == "running" and not self.holds(sandbox_id) and not self.stopping:
+                await self._lost_for_good(sandbox, reason)
+
+    async def _lost_for_good(self, sandbox: Sandbox, reason: str) -> None:
+        """A persistent one loses what ran in it, and not its files."""
+        try:
+            if sandbox.persistent and self.engine_there().keeps(sandbox.pk):
+                await db.write(lifecycle.stop, sandbox, reason)
+                counters.reaped(reason)
+                await self._set_down(sandbox.pk, reason)
+            else:
+                await self._end(sandbox, reason, actor=audit.SYSTEM)
+        except NoRuntime as error:  # the row is written; the reconciler goes on with the rest
+            log.warning("What is left of sandbox %s is still there: %s", sandbox.pk, error.detail)
+
+    # --- the console stops -------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """The console stops in good order: every sandbox that does not persist ends with it."""
+        """In good order: a persistent sandbox is stopped, every other one ends with the console."""
         if self.engine is None:
             return
         self.stopping = True
-        for sandbox in await db.read(lambda: list(Sandbox.objects.live().filter(persistent=False))):
+        for task in [task for task in self._creates if task]:
+            task.cancel()
+        if waiting := [task for task in (*self._creates, *self._tasks) if task]:
+            await asyncio.wait(waiting, timeout=10)
+        turns = asyncio.Semaphore(CLOSE_AT_ONCE)
+        rows = await db.read(lambda: list(Sandbox.objects.live()))
+        await asyncio.gather(self.pool.close(), *(self._close(sandbox, turns) for sandbox in rows))
+        await self.engine.close()
+
+    async def _close(self, sandbox: Sandbox, turns: asyncio.Semaphore) -> None:
+        async with turns:
             try:
-                await self.end(sandbox, "host_lost", actor=audit.SYSTEM)
+                if not (sandbox.persistent and self.can_stop):
+                    await self.end(sandbox, "host_lost", actor=audit.SYSTEM)
+                    return
+                async with self._lock(sandbox.pk):
+                    if await db.write(lifecycle.stop, sandbox, "console_stopped"):
+                        await self._set_down(sandbox.pk, "host_lost")
             except SandboxError as error:
                 log.error("Sandbox %s could not be removed: %s", sandbox.pk, error.detail)
-        await self.engine.close()
+
+
+def _memory_left_mb() -> int:
+    """Of this machine; a great many where that cannot be told."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return 1 << 30
+    return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("MemAvailable:")), 1 << 30)

@@ -14,12 +14,13 @@ from approvals.leftovers import Leftovers
 from approvals.models import Action
 from console.workspaces import db
 
+from . import reconciling
 from .boxes import Boxes
 from .dispatch import Dispatcher
 from .errors import NoRuntime, SandboxError
 
 log = logging.getLogger("sandgate.clock")
-RECONCILE_EVERY = 10  # ticks of a second
+RECONCILE_EVERY = 5  # ticks of a second
 LEFTOVERS_EVERY, LEFTOVERS_FIRST = 600, 20
 STUCK_AFTER_S = 60  # a tick that removes sandboxes may well take half of it
 
@@ -65,9 +66,9 @@ class Clock:
             if tick % RECONCILE_EVERY == 0:
                 await self._try_again()
             return
-        await self._boxes.end_overdue(divisor=settings.TIMER_DIVISOR)
+        await self._boxes.act_on_time(divisor=settings.TIMER_DIVISOR)
         if tick % RECONCILE_EVERY == 0:
-            await self._boxes.reconcile()
+            await reconciling.reconcile(self._boxes)
 
     async def _try_again(self) -> None:
         try:

@@ -19,7 +19,7 @@ from approvals import gate
 from approvals.models import Action
 from console.workspaces import bus, db
 
-from . import lifecycle
+from . import lifecycle, reconciling
 from .boxes import STOPPED, Boxes
 from .engine import Box, Overdue
 from .errors import BoxGone, FileError, SandboxError
@@ -103,7 +103,7 @@ class Dispatcher:
         with bus.listening("approved") as bell:
             while True:
                 for action_id, sandbox_id in await db.read(approved):
-                    if action_id not in self._tasks and self._boxes.holds(sandbox_id):
+                    if action_id not in self._tasks:
                         self._follow(action_id, self._start(action_id, sandbox_id))
                 await bell.wait_s(1)
 
@@ -119,7 +119,7 @@ class Dispatcher:
         pass_ = await db.write(submit, proposal)
         assert isinstance(pass_, gate.Pass)
         try:
-            content, result = await named("read").execute(pass_, self._boxes.box(pass_.sandbox_id), turn)
+            content, result = await named("read").execute(pass_, await self._boxes.ready_box(pass_.sandbox_id), turn)
         except SandboxError as error:
             await db.write(fail, pass_, status="failed", code=error.code, detail=error.detail)
             raise
@@ -131,7 +131,7 @@ class Dispatcher:
 
     async def recover(self) -> None:
         """After a restart, before anything new starts: sandboxes back, then what was running in them."""
-        await self._boxes.take_up()
+        await reconciling.take_up(self._boxes)
         for action_id, sandbox_id in await db.read(interrupted):
             pass_ = await db.read(gate.again, action_id)
             if pass_ is None:
@@ -160,7 +160,11 @@ class Dispatcher:
             log.error("Following action %s failed.", action_id, exc_info=error)
 
     async def _start(self, action_id: str, sandbox_id: str) -> None:
-        box = self._boxes.box(sandbox_id)
+        try:
+            box = await self._boxes.ready_box(sandbox_id)
+        except SandboxError as error:  # it stays approved, and is tried again until its time is over
+            log.warning("Approved action %s waits for its sandbox: %s", action_id, error.detail)
+            return
         if await self._went_stale(action_id, box):
             return
         if pass_ := await db.write(begin, action_id):
@@ -184,7 +188,7 @@ class Dispatcher:
         """Runs it and writes its end, whatever that is. Without a Pass there is no way in here."""
         tool = named(pass_.tool)
         try:
-            box = self._boxes.box(pass_.sandbox_id)
+            box = await self._boxes.ready_box(pass_.sandbox_id)
             outputs = Outputs(pass_.action_id)
             ended = await box.resume(pass_, outputs, have=outputs.sizes) if resume else None
             # The runner never heard of it: it was committed as running and the server died before sending. It is the

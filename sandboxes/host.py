@@ -93,6 +93,7 @@ class Hub:
                 tasks.create_task(bus.follow(lambda last: db.read(changes.newer, last)))
                 tasks.create_task(self.dispatcher.run())
                 tasks.create_task(self._clock.run())
+                tasks.create_task(self.boxes.pool.run())
                 self._ready.set()
         finally:
             # Cancelled already: each step of the way down must still be allowed to finish.

@@ -1,4 +1,5 @@
-"""Rows of sandboxes: made, running, ended. Plain ORM code for `db.read` and `db.write`; the hub does what they say.
+"""Rows of sandboxes: made, running, stopped, ended. Plain ORM code for `db.read` and `db.write`; the hub does what they
+say.
 
 Whatever ends a sandbox ends it here: `ended_reason` is always set, and no action waits for a sandbox that is gone.
 """
@@ -7,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Case, F, Value, When
 from django.utils import timezone
 
 from approvals import gate
@@ -17,9 +19,9 @@ from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Workspace
 
-from . import limits, profiles, states
+from . import limits, pooled, profiles, states
 from .errors import BoxGone
-from .models import Command, Sandbox
+from .models import Sandbox
 from .profiles import NewSandbox
 from .toolsets import arguments as check
 
@@ -35,14 +37,18 @@ def check_enabled(caller: Caller) -> None:
 
 @transaction.atomic
 def make(caller: Caller, new: NewSandbox, *, image_id: str, can_network: bool) -> Sandbox:
-    """The row of a sandbox that is starting; raises before anything runs when it may not."""
+    """The row of a sandbox that is starting; raises before anything runs when it may not. With `pooled`, it is that of
+    a container which runs already, and which nobody else can claim any more."""
     check_enabled(caller)
     Workspace.objects.select_for_update().get(
         pk=caller.workspace_id
     )  # two creates at the limit: one counts after the other
     profile = profiles.resolve(caller, new, can_network=can_network)
     _check_quota(caller)
+    lives_for = limits.PERSISTENT_FOR if profile.persistent else timedelta(seconds=profile.max_lifetime_s)
+    claimed = pooled.claim(profile, workspace_id=caller.workspace_id, image_id=image_id)
     sandbox = Sandbox.objects.create(
+        **({"id": claimed.pk, "pooled": True} if claimed else {}),
         workspace_id=caller.workspace_id,
         agent_id=caller.agent_id,
         key_id=caller.key_id,
@@ -50,11 +56,17 @@ def make(caller: Caller, new: NewSandbox, *, image_id: str, can_network: bool) -
         label=new.label,
         image_id=image_id,
         env=check.environment(new.env, by_agent=caller.is_agent),
-        expires_at=timezone.now() + timedelta(seconds=profile.max_lifetime_s),
+        expires_at=timezone.now() + lives_for,
+        max_lifetime_s=profile.max_lifetime_s,
         **profile.row(),
     )
     states.announce(sandbox, status="starting", actor=caller.actor, image=profile.image, network=profile.network)
     return sandbox
+
+
+def starts_cold(sandbox: Sandbox) -> None:
+    """What was claimed does not answer: another container gets its id."""
+    Sandbox.objects.filter(pk=sandbox.pk).update(pooled=False)
 
 
 def _check_quota(caller: Caller) -> None:
@@ -71,12 +83,23 @@ def _check_quota(caller: Caller) -> None:
         )
 
 
-def started(sandbox: Sandbox, *, container_id: str, boot: str) -> bool:
-    """False when it was deleted while it started: then the caller removes the container."""
+@transaction.atomic
+def started(sandbox: Sandbox, *, container_id: str, boot: str, address: str | None = None) -> bool:
+    """From starting, or again from stopped. False when it was deleted meanwhile: then its container has to go."""
+    if not states.advance(
+        sandbox, old=sandbox.status, new="running", actor=audit.SYSTEM,
+        container_id=container_id, boot=boot, address=address, started_at=timezone.now(),
+    ):  # fmt: skip
+        return False
+    touch(sandbox.pk)
+    return True
+
+
+def stop(sandbox: Sandbox, reason: str, *, actor: audit.Actor = audit.SYSTEM) -> bool:
+    """Its files are kept and what waits in it waits on; nothing of it runs. False when it was not running."""
     return states.advance(
-        sandbox, old="starting", new="running", actor=audit.SYSTEM,
-        container_id=container_id, boot=boot, last_activity_at=timezone.now(),
-    )  # fmt: skip
+        sandbox, old="running", new="stopped", actor=actor, reason=reason, container_id="", boot="", address=None
+    )
 
 
 @transaction.atomic
@@ -85,13 +108,11 @@ def end(
 ) -> bool:
     """Ends the row and every action that has not started; True for the one caller that did. Running ones are ended by
     whoever follows them, who learns of it from the engine."""
-    fields: dict[str, Any] = {"ended_reason": reason}
-    if deleted:
-        fields["deleted_at"] = timezone.now()
+    fields: dict[str, Any] = {"deleted_at": timezone.now()} if deleted else {}
     current = Sandbox.objects.get(pk=sandbox.pk)
     if current.status == "ended":
         return _forget(current) if deleted else False
-    if not states.advance(current, old=current.status, new="ended", actor=actor, **fields):
+    if not states.advance(current, old=current.status, new="ended", actor=actor, reason=reason, **fields):
         return False
     for action in Action.objects.filter(sandbox_id=sandbox.pk, status__in=["pending", "approved"]):
         why = because or f"Sandbox {sandbox.pk} ended ({reason}) before this could start."
@@ -101,6 +122,14 @@ def end(
 
 def _forget(sandbox: Sandbox) -> bool:
     return bool(Sandbox.objects.filter(pk=sandbox.pk, deleted_at=None).update(deleted_at=timezone.now()))
+
+
+def of_conversation(caller: Caller, conversation: str) -> Sandbox | None:
+    """The live one of this agent, or of this member's keys, in that conversation."""
+    live = Sandbox.objects.live().filter(workspace_id=caller.workspace_id, conversation=conversation)
+    if caller.is_agent:
+        return live.filter(agent_id=caller.agent_id).first()
+    return live.filter(agent_id=None, key__member_id=caller.member_id).order_by("created_at").first()
 
 
 def find(caller: Caller, sandbox_id: str) -> Sandbox:
@@ -124,29 +153,7 @@ def check_live(sandbox: Sandbox) -> None:
 
 
 def touch(sandbox_id: str) -> None:
-    Sandbox.objects.filter(pk=sandbox_id).update(last_activity_at=timezone.now())
-
-
-def overdue(*, divisor: float = 1) -> list[tuple[str, str]]:
-    """(id, reason) of what is past its lifetime, or idle with nothing running and nobody being waited for."""
+    """A sign of life. What a persistent sandbox keeps is kept from now on."""
     now = timezone.now()
-    busy = set(Action.objects.open().values_list("sandbox_id", flat=True))
-    found = []
-    for sandbox in Sandbox.objects.live().filter(status="running"):
-        if sandbox.created_at + (sandbox.expires_at - sandbox.created_at) / divisor <= now:
-            found.append((sandbox.pk, "max_lifetime"))
-        elif (
-            sandbox.pk not in busy
-            and (now - sandbox.last_activity_at).total_seconds() * divisor > sandbox.idle_timeout_s
-        ):
-            found.append((sandbox.pk, "idle"))
-    return found
-
-
-def end_if_still_idle(sandbox_id: str, reason: str, *, divisor: float = 1) -> bool:
-    """Looks again inside the transaction that ends it: activity a moment before the sweep keeps it alive."""
-    with transaction.atomic():
-        Workspace.objects.select_for_update().filter(sandboxes=sandbox_id).first()
-        if (sandbox_id, reason) not in overdue(divisor=divisor):
-            return False
-        return end(Sandbox.objects.get(pk=sandbox_id), reason, actor=audit.CLOCK)
+    expires_at = Case(When(persistent=True, then=Value(now + limits.PERSISTENT_FOR)), default=F("expires_at"))
+    Sandbox.objects.filter(pk=sandbox_id).update(last_activity_at=now, expires_at=expires_at)

@@ -1,5 +1,7 @@
 """How many sandboxes there may be, and whether what was asked for one of them is within its range. Pure."""
 
+from datetime import timedelta
+
 from console.workspaces.errors import Invalid
 from console.workspaces.settings import Number, Range
 
@@ -7,6 +9,7 @@ from .errors import NotAllowed
 
 LIVE_PER_AGENT = 5
 LIVE_PER_WORKSPACE = 30
+PERSISTENT_FOR = timedelta(days=14)  # after its last use
 
 
 def chosen(name: str, asked: Number | None, span: Range) -> Number:

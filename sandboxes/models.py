@@ -49,14 +49,16 @@ class Sandbox(models.Model):
     output_mb = models.PositiveIntegerField(default=10)  # kept of each stream of a command
     env = models.JSONField(default=dict)
     idle_timeout_s = models.PositiveIntegerField()
+    max_lifetime_s = models.PositiveIntegerField(default=8 * 3600)
 
     pooled = models.BooleanField(default=False)  # it had been started before anybody asked
     address = models.GenericIPAddressField(null=True)  # in the sandbox network; its own until the container is gone
     container_id = models.CharField(max_length=80, blank=True)
     boot = models.CharField(max_length=64, blank=True)  # the runner's start: another one knows nothing of our commands
     created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)  # the last time; a persistent one is started many times
     last_activity_at = models.DateTimeField(default=timezone.now)
-    expires_at = models.DateTimeField()
+    expires_at = models.DateTimeField()  # its end, however busy it is; a persistent one's moves with its use
     ended_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)
 

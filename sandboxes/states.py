@@ -31,16 +31,16 @@ ENDED_REASONS = ("deleted", "idle", "max_lifetime", "oom", "process_limit", "cra
 
 
 @transaction.atomic
-def advance(sandbox: Sandbox, *, old: str, new: str, actor: audit.Actor, **fields: Any) -> bool:
-    """True when this call moved `sandbox`; False when somebody else was first. Refresh it to see what was written."""
+def advance(sandbox: Sandbox, *, old: str, new: str, actor: audit.Actor, reason: str = "", **fields: Any) -> bool:
+    """True when this call moved `sandbox`; False when somebody else was first. Refresh it to see what was written.
+    `reason` goes into the audit row; that of an end is kept in the row as well."""
     if new not in TABLE[old]:
         raise IllegalMove(f"{old} → {new}")
     if new == "ended":
-        fields.setdefault("ended_at", timezone.now())
+        fields |= {"ended_at": timezone.now(), "ended_reason": reason}
     if not type(sandbox).objects.filter(pk=sandbox.pk, status=old).update(status=new, **fields):
         return False
-    why = {"reason": fields["ended_reason"]} if "ended_reason" in fields else {}
-    announce(sandbox, status=new, actor=actor, **why)
+    announce(sandbox, status=new, actor=actor, **({"reason": reason} if reason else {}))
     return True
 
 

@@ -175,6 +175,10 @@ class Box:
         if (channel := self._link.now()) is not None:
             channel.send(frames.pack_message(channel.tag, frames.SETTLE, {"ids": [action_id]}))
 
+    async def touch(self) -> None:
+        """Whether it answers at all: asked for what it cannot know, it says so."""
+        await self._told(Ask({"op": "resume", "id": self.sandbox_id}), answers.any_result, within_s=None)
+
     async def close(self) -> None:
         """Lets go; the sandbox and what runs in it go on."""
         await self._link.close()

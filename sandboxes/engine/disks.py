@@ -91,7 +91,7 @@ class Disks:
         return self._attached(sandbox_id)
 
     def _reopen_loop(self, sandbox_id: str) -> dict[str, str]:
-        """It may have been cut off in the middle of a write, with the machine: with no journal that has to be mended."""
+        """It may have been cut off in the middle of a write, with the machine: without a journal that needs mending."""
         file = self._file(sandbox_id)
         if not file.exists():
             raise NoDisk(f"{file} is not there")
@@ -124,10 +124,8 @@ class Disks:
         await asyncio.to_thread(self._detach, sandbox_id)
 
     def _detach(self, sandbox_id: str) -> None:
-        file = self._file(sandbox_id)
-        if file.exists():
-            for device in _devices_of(file):
-                _tool("losetup", "--detach", device)
+        for device in _devices_of(self._file(sandbox_id)):
+            _tool("losetup", "--detach", device)
         (self._links / sandbox_id).unlink(missing_ok=True)
 
     def tidy(self) -> None:
@@ -165,5 +163,12 @@ def _drop_volumes(client: docker.DockerClient, mine: dict[str, list[str]]) -> li
 
 
 def _devices_of(file: Path) -> list[str]:
-    """Found by device and inode, so also where another path leads to the file."""
-    return [line.split(":", 1)[0] for line in _tool("losetup", "--associated", str(file)).splitlines() if line]
+    """Found by device and inode, so also where another path leads to the file; by its name when it was deleted."""
+    if file.exists():
+        return [line.split(":", 1)[0] for line in _tool("losetup", "--associated", str(file)).splitlines() if line]
+    found = []
+    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with suppress(OSError):  # given back a moment ago
+            if entry.read_text().strip() == f"{file} (deleted)":
+                found.append(f"/dev/{entry.parts[3]}")
+    return found

@@ -76,6 +76,16 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='sandbox',
+            name='max_lifetime_s',
+            field=models.PositiveIntegerField(default=28800),
+        ),
+        migrations.AddField(
+            model_name='sandbox',
+            name='started_at',
+            field=models.DateTimeField(null=True),
+        ),
+        migrations.AddField(
+            model_name='sandbox',
             name='address',
             field=models.GenericIPAddressField(null=True),
         ),

@@ -32,7 +32,12 @@ class Served:
 
     @property
     def environment(self) -> dict[str, str]:
-        own = {"SANDGATE_VAR": str(self.var), "SANDGATE_KEY_DECISIONS": "1", "PYTHONUNBUFFERED": "1"}
+        own = {
+            "SANDGATE_VAR": str(self.var),
+            "SANDGATE_KEY_DECISIONS": "1",
+            "SANDGATE_POOL_MOST": "0",  # tests of the pool say otherwise; the others count containers
+            "PYTHONUNBUFFERED": "1",
+        }
         return {**os.environ, **own, **self.env}
 
     def up(self) -> "Served":

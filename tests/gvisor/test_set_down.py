@@ -112,3 +112,11 @@ def test_a_disk_that_was_cut_off_with_the_machine_is_mended(bench, down):
     box = bench.do(bench.engine.create(down, kept=True))
     assert bench.bash(box, "cat a/b/f && head -c 2000000 /dev/zero > big && wc -c < big").text == "kept\n2000000\n"
     bench.do(bench.engine.set_down(down.sandbox_id, reason="idle"))
+
+
+def test_a_disk_whose_file_was_deleted_under_it_leaves_no_device(bench):
+    spec = bench.spec(disk_mb=64)
+    bench.do(bench.engine.create(spec))
+    (bench.config.var / "disks" / f"{spec.sandbox_id}.ext4").unlink()
+    bench.do(bench.engine.erase(spec.sandbox_id))
+    assert not [file for file in loop_files() if spec.sandbox_id in file]

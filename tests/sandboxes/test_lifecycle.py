@@ -1,12 +1,9 @@
-from datetime import timedelta
-
 import pytest
 from django.utils import timezone
 
 from approvals import decisions, gate
 from approvals.errors import NotEnabled, TooMany
-from approvals.models import Action
-from console.workspaces import agents, audit, permissions
+from console.workspaces import agents, members, permissions
 from console.workspaces.errors import NotFound, PermissionDenied
 from console.workspaces.models import Agent
 from sandboxes import lifecycle, limits
@@ -124,43 +121,6 @@ def test_a_sandbox_deleted_while_it_starts_never_runs(cast):
     assert not lifecycle.started(sandbox, container_id="c", boot="b")
 
 
-def long_ago(sandbox, **fields):
-    Sandbox.objects.filter(pk=sandbox.pk).update(**fields)
-
-
-def test_an_idle_one_is_overdue_unless_an_action_of_it_is_open(cast):
-    caller = cast.caller(cast.scout)
-    sandbox = running(caller)
-    long_ago(sandbox, last_activity_at=timezone.now() - timedelta(hours=1))
-    assert lifecycle.overdue() == [(sandbox.pk, "idle")]
-    action = pending(caller, sandbox_id=sandbox.pk)
-    assert lifecycle.overdue() == []
-    gate.cancel(action, by=caller)
-    assert lifecycle.overdue() == [(sandbox.pk, "idle")]
-
-
-def test_activity_a_moment_before_the_sweep_keeps_it(cast):
-    sandbox = running(cast.caller(cast.scout))
-    long_ago(sandbox, last_activity_at=timezone.now() - timedelta(hours=1))
-    assert lifecycle.overdue()
-    lifecycle.touch(sandbox.pk)
-    assert not lifecycle.end_if_still_idle(sandbox.pk, "idle")
-    assert Sandbox.objects.get(pk=sandbox.pk).status == "running"
-
-
-def test_the_lifetime_ends_it_even_when_busy(cast):
-    caller = cast.caller(cast.scout)
-    sandbox = running(caller)
-    action = pending(caller, sandbox_id=sandbox.pk)
-    long_ago(sandbox, expires_at=timezone.now() - timedelta(seconds=1))
-    assert lifecycle.end_if_still_idle(sandbox.pk, "max_lifetime")
-    ended = Sandbox.objects.get(pk=sandbox.pk)
-    assert (ended.status, ended.ended_reason) == ("ended", "max_lifetime")
-    assert Action.objects.get(pk=action.pk).status == "superseded"
-    assert cast.workspace.audit.order_by("-seq").values_list("event", flat=True)[1] == "sandbox.ended"
-    assert audit.CLOCK.kind in cast.workspace.audit.values_list("actor", flat=True)
-
-
 def test_one_live_sandbox_per_agent_and_conversation(cast):
     from django.db import IntegrityError, transaction
 
@@ -169,3 +129,48 @@ def test_one_live_sandbox_per_agent_and_conversation(cast):
     with pytest.raises(IntegrityError), transaction.atomic():
         make(caller, conversation="c1")
     make(caller, conversation="c2")
+
+
+def test_the_live_sandbox_of_a_conversation_is_its_own_agents_or_members(cast):
+    scout, other = cast.caller(cast.scout), cast.caller(cast.other)
+    alice, bob = (cast.caller(member, permissions.SANDBOXES_RUN) for member in (cast.alice, with_run(cast.bob)))
+    made = {each: running(each, conversation="c1") for each in (scout, other, alice)}
+    for caller, sandbox in made.items():
+        assert lifecycle.of_conversation(caller, "c1") == sandbox
+    assert lifecycle.of_conversation(bob, "c1") is None
+    assert lifecycle.of_conversation(scout, "c2") is None
+    lifecycle.end(made[scout], "idle")
+    assert lifecycle.of_conversation(scout, "c1") is None
+
+
+def with_run(member):
+    members.give(member, permissions.SANDBOXES_RUN, by=None)
+    return member
+
+
+def test_a_stop_keeps_what_waits_and_a_start_goes_on_from_it(cast):
+    caller = cast.caller(cast.scout)
+    sandbox = running(caller)
+    waiting = pending(caller, sandbox_id=sandbox.pk)
+    assert lifecycle.stop(sandbox, "idle")
+    assert not lifecycle.stop(sandbox, "idle")
+    stopped = Sandbox.objects.get(pk=sandbox.pk)
+    assert (stopped.status, stopped.container_id, stopped.boot, stopped.is_live) == ("stopped", "", "", True)
+    assert lifecycle.started(stopped, container_id="c2", boot="b2")
+    waiting.refresh_from_db()
+    assert waiting.status == "pending"
+    said = cast.workspace.audit.filter(event="sandbox.stopped").get()
+    assert said.data == {"reason": "idle"}
+
+
+def test_a_persistent_sandbox_is_kept_from_its_last_use_on(cast):
+    Agent.objects.filter(pk=cast.scout.pk).update(persistent_allowed=True)
+    kept, plain = (running(cast.caller(cast.scout), persistent=persistent) for persistent in (True, False))
+    assert kept.expires_at - kept.last_activity_at == limits.PERSISTENT_FOR
+    before = plain.expires_at
+    Sandbox.objects.filter(pk=kept.pk).update(expires_at=timezone.now())
+    for sandbox in (kept, plain):
+        lifecycle.touch(sandbox.pk)
+        sandbox.refresh_from_db()
+    assert kept.expires_at - kept.last_activity_at == limits.PERSISTENT_FOR
+    assert plain.expires_at == before
