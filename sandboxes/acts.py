@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from signal import Signals
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -23,14 +24,15 @@ from console.workspaces.errors import Invalid, NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
-from . import host, lifecycle, outputs
+from . import commands, host, lifecycle, outputs
 from .engine import Seen
+from .errors import CommandEnded
 from .models import Command, Sandbox
+from .passage import Passage
 from .profiles import NewSandbox
 from .toolsets import named
-from .turns import Turn
 
-__all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "Turn", "propose"]
+__all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "propose"]
 
 SHORT = 1000  # characters: at most 4000 bytes, and so never a payload
 SURVEY_BYTES = 4 << 20
@@ -86,10 +88,12 @@ async def propose(
     conversation: str = "",
     parent_action: str = "",
     idempotency_key: str | None = None,
+    content: Passage | None = None,
 ) -> Proposed:
-    """Recorded, and running or waiting for a person. Raises what the tool's `validate` and the gate raise."""
-    sandbox, agent = await db.read(_place, caller, sandbox_id)
-    proposal = await _proposal(
+    """Recorded, and running or waiting for a person. Raises what the tool's `validate` and the gate raise. `content`: of
+    a write whose content comes while it is written."""
+    sandbox, agent = await db.read(place, caller, sandbox_id)
+    proposal = await validated(
         caller, sandbox, agent, tool, arguments,
         reason=reason, conversation=conversation, parent_action=parent_action, idempotency_key=idempotency_key,
     )  # fmt: skip
@@ -104,16 +108,16 @@ async def propose(
         await db.read(gate.check_room, proposal)
     proposal = await _kept(proposal, payloads.hold(base.content) if base and base.content is not None else None)
     hub = host.hub()
-    answer = await hub.ask(hub.dispatcher.submit(proposal))
+    answer = await hub.ask(hub.dispatcher.submit(proposal, content))
     return Proposed(answer.action_id, isinstance(answer, gate.Wait) and answer.joined)
 
 
-def _place(caller: Caller, sandbox_id: str) -> tuple[Sandbox, Agent | None]:
+def place(caller: Caller, sandbox_id: str) -> tuple[Sandbox, Agent | None]:
     sandbox = lifecycle.find_usable(caller, sandbox_id)
     return sandbox, Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
 
 
-async def _proposal(
+async def validated(
     caller: Caller,
     sandbox: Sandbox,
     agent: Agent | None,
@@ -200,31 +204,20 @@ def _flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     found: set[str] = set()
     for value in arguments.values():
         if isinstance(value, str | payloads.Held):
-            found |= _flags_of(payloads.content(value))
+            found |= _flags_of(value if isinstance(value, payloads.Held) else payloads.hold(value.encode()))
     return tuple(sorted(found))
 
 
-def _flags_of(content: bytes) -> set[str]:
-    if not NOT_PLAIN.search(content):
+def _flags_of(held: payloads.Held) -> set[str]:
+    if not any(NOT_PLAIN.search(piece) for piece in held.pieces()):
         return set()
-    if len(content) > SURVEY_BYTES:
+    if held["size"] > SURVEY_BYTES:
         return {"large"}
     try:
-        seen = survey(content.decode())
+        seen = survey(held.content.decode())
     except UnicodeDecodeError:
         return {"binary"}
     return {flag for flag, there in (("hidden_characters", seen.hidden), ("lookalikes", seen.lookalikes)) if there}
-
-
-async def read_file(caller: Caller, sandbox_id: str, path: str, turn: Turn) -> tuple[bytearray, FileInfo]:
-    """Through the gate, as tool `read`: recorded, and let through. A large one waits for its turn, which the caller
-    ends when its answer is out. Raises FileError, or NoCapacity when too many wait."""
-    sandbox, agent = await db.read(_place, caller, sandbox_id)
-    lifecycle.check_live(sandbox)
-    proposal = await _proposal(caller, sandbox, agent, "read", {"path": path})
-    hub = host.hub()
-    _, content, found = await hub.ask(hub.dispatcher.read(proposal, turn))
-    return content, FileInfo(found["path"], found["size"], found["sha256"])
 
 
 def find_action(caller: Caller, action_id: str) -> Action:
@@ -256,7 +249,7 @@ def output_now(action: Action) -> CommandOutput | None:
     command = Command.objects.filter(action_id=action.pk).first()
     if command is None:
         return None
-    ended = command.status in ("exited", "timed_out")
+    ended = command.status not in ("running", "lost")
     streams = {
         name: outputs.read(action.pk, name, getattr(command, f"{name}_bytes") if ended else None)
         for name in ("stdout", "stderr")
@@ -272,10 +265,31 @@ def output_now(action: Action) -> CommandOutput | None:
 async def outcome(action: Action) -> dict[str, Any] | None:
     """What became of it, with what it printed; None while it is open."""
     found = action.outcome()
-    if found and found["result"] is not None and (printed := await output(action)):
-        texts = {name: getattr(printed, name).decode(errors="replace") for name in ("stdout", "stderr")}
-        found["result"] = {**found["result"], "id": printed.command_id, **texts}
+    if found and found["result"] is not None and (command := await db.read(commands.of_action, action.pk)):
+        found["result"] = {**found["result"], **await _of_command(action, command)}
     return found
+
+
+async def _of_command(action: Action, command: Command) -> dict[str, Any]:
+    """What the result of a run says beyond its numbers. One in the background is followed by its id."""
+    if command.background:
+        return {"id": command.pk}
+    printed = await output(action)
+    assert printed
+    texts = {name: getattr(printed, name).decode(errors="replace") for name in ("stdout", "stderr")}
+    return {"id": command.pk, **texts, "left_running": [command.pk] if command.left_running else []}
+
+
+async def stop_command(caller: Caller, sandbox_id: str, command_id: str, number: Signals) -> Command:
+    """Ends a command's whole tree, also what is left of one that has ended; returns when it is empty. Never asks."""
+    await db.read(lifecycle.check_enabled, caller)
+    command = await db.read(commands.find, caller, sandbox_id, command_id)
+    if command.status != "running" and not command.left_running:
+        raise CommandEnded(command.pk, command.status)
+    hub = host.hub()
+    await db.write(commands.record_stop, command, actor=caller.actor, signal=number.name.removeprefix("SIG"))
+    await hub.ask(hub.dispatcher.stop(command, number))
+    return await db.read(commands.find, caller, sandbox_id, command_id)
 
 
 async def cancel(caller: Caller, action_id: str) -> Action:

@@ -13,23 +13,24 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from approvals import gate
 from approvals.models import Action
 from console.workspaces import bus, db
 
-from . import lifecycle, reconciling
+from . import artifacts, commands, lifecycle, reconciling
 from .boxes import STOPPED, Boxes
 from .engine import Box, Overdue
 from .errors import BoxGone, FileError, SandboxError
+from .following import Following
 from .models import Command
 from .outputs import Outputs
+from .passage import Passage
 from .toolsets import named
-from .turns import Turn
 
 log = logging.getLogger("sandgate.dispatch")
-COMMAND_FIELDS = ("exit_code", "timed_out", "stdout_bytes", "stderr_bytes", "duration_ms")
+ANSWERED_AT_ONCE = ("read", "list")  # to a request that is gone with its server
+STOP_TRIES, STOP_AGAIN_S, STOP_TOLD_S = 50, 0.1, 5.0
 
 
 # In one transaction each, for db.write: the gate's row and ours are both there, or neither.
@@ -39,8 +40,8 @@ COMMAND_FIELDS = ("exit_code", "timed_out", "stdout_bytes", "stderr_bytes", "dur
 def submit(proposal: gate.Proposal) -> gate.Wait | gate.Pass:
     answer = gate.submit(proposal)
     lifecycle.touch(proposal.sandbox_id)
-    if isinstance(answer, gate.Pass):
-        _record_command(answer)
+    if isinstance(answer, gate.Pass) and answer.tool == "run":
+        commands.record(answer)
     return answer
 
 
@@ -49,23 +50,17 @@ def begin(action_id: str) -> gate.Pass | None:
     pass_ = gate.start(action_id)
     if pass_ is not None:
         lifecycle.touch(pass_.sandbox_id)
-        _record_command(pass_)
+        if pass_.tool == "run":
+            commands.record(pass_)
     return pass_
-
-
-def _record_command(pass_: gate.Pass) -> None:
-    if pass_.tool == "run":
-        Command.objects.create(sandbox_id=pass_.sandbox_id, action_id=pass_.action_id)
 
 
 @transaction.atomic
 def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
-    if pass_.tool == "run":
-        _end_command(
-            pass_,
-            status="timed_out" if result["timed_out"] else "exited",
-            **{name: result[name] for name in COMMAND_FIELDS},
-        )
+    if pass_.tool == "run" and not result.get("background"):
+        commands.end(pass_.action_id, result)
+    if pass_.tool == "publish":
+        artifacts.record(pass_, result)
     lifecycle.touch(pass_.sandbox_id)
     return gate.finish(pass_.action_id, status="succeeded", result=result)
 
@@ -74,14 +69,10 @@ def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
 def fail(pass_: gate.Pass, *, status: str, code: str, detail: str, began: bool = True) -> bool:
     """`began` is False when the sandbox refused it before anything ran: then there was no command."""
     if pass_.tool == "run" and began:
-        _end_command(pass_, status="lost")
+        commands.lose(pass_.action_id)
     elif pass_.tool == "run":
-        Command.objects.filter(action_id=pass_.action_id).delete()
+        commands.never_began(pass_.action_id)
     return gate.finish(pass_.action_id, status=status, error={"code": code, "detail": detail})
-
-
-def _end_command(pass_: gate.Pass, **fields: Any) -> None:
-    Command.objects.filter(action_id=pass_.action_id, ended_at=None).update(ended_at=timezone.now(), **fields)
 
 
 def approved() -> list[tuple[str, str]]:
@@ -98,6 +89,7 @@ class Dispatcher:
     def __init__(self, boxes: Boxes) -> None:
         self._boxes = boxes
         self._tasks: dict[str, asyncio.Task[Any]] = {}
+        self._following = Following(boxes)
 
     async def run(self) -> None:
         with bus.listening("approved") as bell:
@@ -107,27 +99,13 @@ class Dispatcher:
                         self._follow(action_id, self._start(action_id, sandbox_id))
                 await bell.wait_s(1)
 
-    async def submit(self, proposal: gate.Proposal) -> gate.Wait | gate.Pass:
-        """On the hub's loop, for a request. A Pass is followed from here on, whether or not the request lives."""
+    async def submit(self, proposal: gate.Proposal, content: Passage | None = None) -> gate.Wait | gate.Pass:
+        """On the hub's loop, for a request. A Pass is followed from here on, whether or not the request lives. `content`
+        comes from that request."""
         answer = await db.write(submit, proposal)
-        if isinstance(answer, gate.Pass) and answer.tool != "read":
-            self._follow(answer.action_id, self.execute(answer))
+        if isinstance(answer, gate.Pass):
+            self._follow(answer.action_id, self.execute(answer, content=content))
         return answer
-
-    async def read(self, proposal: gate.Proposal, turn: Turn) -> tuple[str, bytearray, dict[str, Any]]:
-        """A read is let through at once and answered here: action id, content, what it was."""
-        pass_ = await db.write(submit, proposal)
-        assert isinstance(pass_, gate.Pass)
-        try:
-            content, result = await named("read").execute(pass_, await self._boxes.ready_box(pass_.sandbox_id), turn)
-        except SandboxError as error:
-            await db.write(fail, pass_, status="failed", code=error.code, detail=error.detail)
-            raise
-        except BaseException:
-            await asyncio.shield(db.write(fail, pass_, status="failed", code="interrupted", detail="The read was cut."))
-            raise
-        await db.write(succeed, pass_, result)
-        return pass_.action_id, content, result
 
     async def recover(self) -> None:
         """After a restart, before anything new starts: sandboxes back, then what was running in them."""
@@ -136,11 +114,27 @@ class Dispatcher:
             pass_ = await db.read(gate.again, action_id)
             if pass_ is None:
                 continue
+            if pass_.tool in ANSWERED_AT_ONCE:
+                await db.write(fail, pass_, status="failed", code="interrupted", detail="The server stopped meanwhile.")
+                continue
             if self._boxes.holds(sandbox_id):
                 self._follow(action_id, self.execute(pass_, resume=True))
             else:
                 why = f"It was running in {sandbox_id} when that sandbox was lost, and its end is not known."
                 await db.write(fail, pass_, status="unknown", code="sandbox_gone", detail=why)
+        await self._following.take_up()
+
+    async def stop(self, command: Command, number: int) -> None:
+        """Signal `number`, then KILL, to the whole tree; returns when it is empty and the row says so. No Pass: it
+        ends what one began."""
+        box = self._boxes.box(command.sandbox_id)
+        for _ in range(STOP_TRIES):  # its row is there a moment before the runner hears of it
+            if await box.stop(command.action_id, number) is not None or not await db.read(commands.runs, command.pk):
+                break
+            await asyncio.sleep(STOP_AGAIN_S)
+        if task := self._tasks.get(command.action_id):
+            await asyncio.wait([task], timeout=STOP_TOLD_S)
+        await self._following.told(command.action_id, within_s=STOP_TOLD_S)
 
     async def close(self) -> None:
         """After the sandboxes have ended: each execution has heard of that, and still has to write its end."""
@@ -148,6 +142,7 @@ class Dispatcher:
             _, left = await asyncio.wait(self._tasks.values(), timeout=5)
             for task in left:
                 task.cancel()
+        await self._following.close()
 
     def _follow(self, action_id: str, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work, name=action_id)
@@ -184,16 +179,17 @@ class Dispatcher:
                 return True
         return False
 
-    async def execute(self, pass_: gate.Pass, *, resume: bool = False) -> None:
+    async def execute(self, pass_: gate.Pass, *, resume: bool = False, content: Passage | None = None) -> None:
         """Runs it and writes its end, whatever that is. Without a Pass there is no way in here."""
-        tool = named(pass_.tool)
+        tool, more = named(pass_.tool), [content] if content else []
         try:
             box = await self._boxes.ready_box(pass_.sandbox_id)
             outputs = Outputs(pass_.action_id)
-            ended = await box.resume(pass_, outputs, have=outputs.sizes) if resume else None
+            goes_on = resume and not _is_told_at_once(pass_)
+            ended = await box.resume(pass_, outputs, have=outputs.sizes) if goes_on else None
             # The runner never heard of it: it was committed as running and the server died before sending. It is the
             # same runner (its boot id says so) and it runs an id once, so sending now cannot run it twice.
-            result = tool.result(ended, outputs) if ended else await tool.execute(pass_, box, outputs)
+            result = tool.result(ended, outputs) if ended else await tool.execute(pass_, box, outputs, *more)
         except SandboxError as error:
             await self._end_badly(pass_, error)
         except Exception:
@@ -202,13 +198,30 @@ class Dispatcher:
             await db.write(fail, pass_, status="unknown", code="lost", detail=detail)
         else:
             await db.write(succeed, pass_, result)
-            box.settled(pass_.action_id)  # only now: until it is stored, the runner's copy is the only one
+            self._let_go(box, pass_, result)
+        finally:
+            if content:
+                content.leave()
+
+    def _let_go(self, box: Box, pass_: gate.Pass, result: Mapping[str, Any]) -> None:
+        """Only now that the result is stored: until then the runner's copy is the only one."""
+        if result.get("background"):
+            self._following.follow(pass_.action_id, pass_.sandbox_id)
+            return
+        box.settled(pass_.action_id)
+        if result.get("left_running"):
+            self._following.watch(pass_.action_id, pass_.sandbox_id)
 
     async def _end_badly(self, pass_: gate.Pass, error: SandboxError) -> None:
         gone, silent = isinstance(error, BoxGone), isinstance(error, Overdue)
         detail = STOPPED if gone and self._boxes.stopping else error.detail
         status = "unknown" if silent else "failed"
         await db.write(fail, pass_, status=status, code=error.code, detail=detail, began=gone or silent)
+
+
+def _is_told_at_once(pass_: gate.Pass) -> bool:
+    """Asked for again by its id it answers as before, so there is nothing to go on from."""
+    return pass_.tool == "stdin" or bool(pass_.arguments.get("background"))
 
 
 async def _hash_of(box: Box, path: str) -> str | None:

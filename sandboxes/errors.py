@@ -41,6 +41,17 @@ class FileError(SandboxError):
         self.code = code
 
 
+class CommandEnded(SandboxError):
+    code = "command_ended"
+
+    def __init__(self, command_id: str, status: str) -> None:
+        super().__init__(f"{command_id} has ended ({status}), and nothing of it is left.", status=status)
+
+
+class NoStdin(SandboxError):
+    code = "stdin_closed"
+
+
 class NotAllowed(SandboxError):
     """A setting forbids it: `field` names which, `limit` what would pass."""
 

@@ -98,6 +98,7 @@ class Command(models.Model):
     exit_code = models.IntegerField(null=True)
     timed_out = models.BooleanField(default=False)
     left_running = models.BooleanField(default=False)  # it ended, and processes that it started have not
+    reason = models.CharField(max_length=20, null=True)  # oom: it was killed for memory
     stdout_bytes = models.BigIntegerField(default=0)
     stderr_bytes = models.BigIntegerField(default=0)
     duration_ms = models.PositiveIntegerField(null=True)

@@ -6,13 +6,17 @@ A segment is at most 5 MiB. The first is kept for good; of the later ones the ne
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from django.core.files.storage import FileSystemStorage, storages
 
+from console.workspaces import bus
+
 SEGMENT_BYTES = 5 << 20
+RING_EVERY_S = 0.1
 Name = Literal["stdout", "stderr"]
 
 
@@ -86,8 +90,13 @@ class Stream:
         return self.starts[-1]
 
 
+def topic(action_id: str) -> str:
+    """What rings when there is more."""
+    return f"output:{action_id}"
+
+
 class Outputs:
-    """Both streams of one command; the engine's sink."""
+    """Both streams of one command; the engine's sink. Rings for who follows it, at most once in RING_EVERY_S."""
 
     def __init__(self, action_id: str) -> None:
         directory = _directory(action_id)
@@ -96,9 +105,21 @@ class Outputs:
             "stderr": Stream(directory, "stderr"),
         }
         self.action_id = action_id
+        self._rang, self._news = False, False
 
     async def put(self, stream: Name, offset: int, data: bytes) -> None:
         self.streams[stream].put(offset, data)
+        self._news = True
+        if not self._rang:
+            self._ring()
+
+    def _ring(self) -> None:
+        """At once for what comes after a silence; for all that follows within RING_EVERY_S once more after it."""
+        self._rang = self._news
+        if self._news:
+            self._news = False
+            bus.announce(topic(self.action_id))
+            asyncio.get_running_loop().call_later(RING_EVERY_S, self._ring)
 
     @property
     def sizes(self) -> dict[Name, int]:

@@ -1,76 +1,109 @@
-"""Commands: run one and wait for it, list them, read what one printed so far."""
+"""Commands: run one, in the foreground or behind it, list them, read what one printed so far, feed it, stop it."""
 
-from typing import Annotated, Literal
+import asyncio
+from signal import Signals
+from typing import Annotated, Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
 from approvals.models import Action
 from console.workspaces import bus, db, permissions
-from console.workspaces.errors import NotFound
+from console.workspaces.errors import Invalid
 from console.workspaces.keys import Caller
-from sandboxes import acts, lifecycle, outputs
+from sandboxes import acts, commands, lifecycle, outputs
+from sandboxes.errors import CommandEnded, NoStdin
 from sandboxes.models import Command
 
-from . import answers, gated, schemas
+from . import answers, base64s, gated, schemas
 from .door import SEES, caller, door
+from .printed import Page, page
 from .waits import Wait, waiting
 
 router = Router(tags=["Commands"])
+RUNS = (permissions.SANDBOXES_RUN,)
 PAGE_BYTES = 5 << 20
+A_CHARACTER_BYTES = 4
 Offset = Annotated[int, Query(ge=0, le=1 << 60, description="Bytes to leave out.")]
-CommandStatus = Literal["running", "exited", "timed_out", "lost"]
+NUMBERS = ("exit_code", "timed_out", "duration_ms", "stdout_bytes", "stderr_bytes")
 
 
 @door(
-    router, "POST", "/sandboxes/{sandbox_id}/commands", may=(permissions.SANDBOXES_RUN,), gate="approval",
-    answers={200: schemas.Executed}, fails=gated.REFUSALS,
+    router, "POST", "/sandboxes/{sandbox_id}/commands", may=RUNS, gate="approval",
+    answers={200: schemas.Executed, 202: schemas.Command}, fails=gated.REFUSALS,
 )  # fmt: skip
 async def run_command(request: HttpRequest, sandbox_id: str, body: schemas.NewCommand) -> HttpResponseBase:
     """Run a command and wait for its end. One that exits with a failure is an answer, not an error.
 
+    With `background` the answer comes once it runs, with its address in `Location`. What a command in the foreground
+    leaves running does not hold the call open: it is named in `left_running`, can be stopped by that id, and what it
+    prints from then on is not kept.
+
     By an agent's key it may wait for a reviewer. After 100 s in all it is answered 409 `pending_approval`; the same
     call again joins what waits.
     """
-    arguments = {
-        name: value
-        for name, value in body.model_dump(exclude={"background", "reason", "timeout"}).items()
-        if value is not None
-    }
-    if body.timeout is not None:
-        arguments["timeout_s"] = body.timeout
+    named = body.model_dump(exclude={"background", "reason", "timeout"})
+    arguments = {name: value for name, value in named.items() if value is not None}
+    arguments |= {"background": True} if body.background else {}
+    arguments |= {"timeout_s": body.timeout} if body.timeout is not None else {}
     ended = await gated.call(request, sandbox_id, "run", arguments, reason=body.reason)
+    if body.background:
+        return await _begun(ended.action)
     return await _executed(ended.action, joined=ended.joined)
+
+
+async def _begun(action: Action) -> HttpResponse:
+    row = await db.read(_of_action, action)
+    answer = HttpResponse(schemas.Command.of(row).model_dump_json(), status=202, content_type=answers.JSON)
+    answer.headers["Location"] = f"/v1/sandboxes/{row.sandbox_id}/commands/{row.pk}"
+    return answer
+
+
+def _of_action(action: Action) -> Command:
+    return _as_it_is([Command.objects.get(action_id=action.pk)])[0]
 
 
 async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
     printed, result = await acts.output(action), action.result
     assert printed, f"{action.pk} ran no command"
     assert result, f"{action.pk} succeeded without a result"
-    numbers = ("exit_code", "timed_out", "duration_ms", "stdout_bytes", "stderr_bytes")
     answer = schemas.Executed(
         id=printed.command_id,
+        status=result["status"],
         stdout=await answers.text(printed.stdout),
         stderr=await answers.text(printed.stderr),
         truncated=printed.truncated,
+        left_running=[printed.command_id] if result["left_running"] else [],
+        reason=result.get("reason"),
         action_id=action.pk,
         joined=joined,
-        **{name: result[name] for name in numbers},
+        **{name: result[name] for name in NUMBERS},
     )
     return await answers.large(answer, size_bytes=len(printed.stdout) + len(printed.stderr))
 
 
 @door(router, "GET", "/sandboxes/{sandbox_id}/commands", may=SEES, answers={200: schemas.Commands})
-async def list_commands(request: HttpRequest, sandbox_id: str, status: CommandStatus | None = None) -> schemas.Commands:
+async def list_commands(
+    request: HttpRequest, sandbox_id: str, status: schemas.CommandStatus | None = None
+) -> schemas.Commands:
     """List the last 200 commands of a sandbox. Newest first. What still waits for a reviewer is among the actions."""
     found = await db.read(_commands, caller(request), sandbox_id, status)
     return schemas.Commands(items=[schemas.Command.of(row) for row in found])
 
 
-def _commands(who: Caller, sandbox_id: str, status: CommandStatus | None) -> list[Command]:
+def _commands(who: Caller, sandbox_id: str, status: str | None) -> list[Command]:
     found = lifecycle.find(who, sandbox_id).commands.order_by("-pk")
-    return list((found.filter(status=status) if status else found)[:200])
+    return _as_it_is(list((found.filter(status=status) if status else found)[:200]))
+
+
+def _as_it_is(rows: list[Command]) -> list[Command]:
+    """A row learns its sizes when the command ends; until then the files know them."""
+    for row in rows:
+        if row.status == "running":
+            for name, size in outputs.Outputs(row.action_id).sizes.items():
+                setattr(row, f"{name}_bytes", size)
+    return rows
 
 
 @door(
@@ -86,56 +119,76 @@ async def get_command(
     wait: Wait = 0,
 ) -> HttpResponseBase:
     """Get a command with what it printed. From the byte offsets asked for on, up to 5 MiB of each stream; with `wait`,
-    as soon as it has ended. `next` has the offsets to go on from."""
-    who = caller(request)
+    as soon as there is more than that, or it has ended. `next` has the offsets to go on from."""
+    who, offsets = caller(request), (stdout_from, stderr_from)
     row = await db.read(_command, who, sandbox_id, command_id)
     if wait and row.status == "running":
+        topics = (f"action:{row.action_id}", f"command:{row.pk}", outputs.topic(row.action_id))
         with waiting(who.key_id):
-            await bus.wait_for(lambda: db.read(_ended, row.pk), f"action:{row.action_id}", timeout_s=wait)
+            await bus.wait_for(lambda: db.read(_news, row.pk, offsets), *topics, timeout_s=wait)
         row = await db.read(_command, who, sandbox_id, command_id)
-    streams = [await db.read(_page, row, "stdout", stdout_from), await db.read(_page, row, "stderr", stderr_from)]
-    texts = [await answers.text(content) for _, content, _ in streams]
+    pages = await db.read(_pages, row, offsets, PAGE_BYTES)
+    texts = [await answers.text(each.content) for each in pages]
     answer = schemas.CommandOutput(
         **schemas.Command.of(row).model_dump(),
         stdout=texts[0],
         stderr=texts[1],
-        next=schemas.PerStream(**_of_each([begin + len(content) for begin, content, _ in streams])),
-        lost_bytes=schemas.PerStream(**_of_each([lost for _, _, lost in streams])),
+        next=schemas.PerStream(stdout=pages[0].end, stderr=pages[1].end),
+        lost_bytes=schemas.PerStream(stdout=pages[0].lost_bytes, stderr=pages[1].lost_bytes),
     )
-    return await answers.large(answer, size_bytes=sum(len(content) for _, content, _ in streams))
-
-
-def _of_each(values: list[int]) -> dict[str, int]:
-    return dict(zip(("stdout", "stderr"), values, strict=True))
+    return await answers.large(answer, size_bytes=sum(len(each.content) for each in pages))
 
 
 def _command(who: Caller, sandbox_id: str, command_id: str) -> Command:
-    found = lifecycle.find(who, sandbox_id).commands.filter(pk=command_id).first()
-    if found is None:
-        raise NotFound("command", command_id)
-    return found
+    return _as_it_is([commands.find(who, sandbox_id, command_id)])[0]
 
 
-def _ended(command_id: str) -> bool | None:
-    return Command.objects.filter(pk=command_id).exclude(status="running").exists() or None
+def _pages(row: Command, offsets: tuple[int, int], limit: int) -> list[Page]:
+    names: tuple[outputs.Name, outputs.Name] = ("stdout", "stderr")
+    return [page(row, name, offset, limit=limit) for name, offset in zip(names, offsets, strict=True)]
 
 
-def _page(row: Command, name: outputs.Name, offset: int) -> tuple[int, bytes, int]:
-    """Where it begins, the bytes, and how many before them are lost. A character whose rest is still to come waits for
-    it, so that texts read page by page join without a flaw."""
-    begin, content = outputs.page(row.action_id, name, offset=offset, limit=PAGE_BYTES)
-    if not content:
-        return offset, b"", 0
-    whole = _whole_characters(content)
-    return begin, whole if row.status == "running" else whole or content, begin - offset
+def _news(command_id: str, offsets: tuple[int, int]) -> bool | None:
+    row = Command.objects.get(pk=command_id)
+    ended = row.status != "running"
+    return ended or any(each.content for each in _pages(row, offsets, 2 * A_CHARACTER_BYTES)) or None
 
 
-def _whole_characters(content: bytes) -> bytes:
-    """Without the first bytes of a UTF-8 character at the end whose other bytes are missing."""
-    for back in range(1, min(4, len(content)) + 1):
-        byte = content[-back]
-        if byte & 0xC0 == 0x80:
-            continue
-        needs = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
-        return content[:-back] if needs > back else content
-    return content
+@door(
+    router, "POST", "/sandboxes/{sandbox_id}/commands/{command_id}/stdin", may=RUNS, gate="approval",
+    answers={200: schemas.Done}, fails=(*gated.REFUSALS, "command_ended", "stdin_closed", "stdin_full"),
+)  # fmt: skip
+async def send_input(request: HttpRequest, sandbox_id: str, command_id: str, body: schemas.NewInput) -> schemas.Done:
+    """Send bytes to a command in the background. All of them or none; the answer comes when they are on their way to
+    it, not when it has read them. One that does not read is refused more than 4 MiB: 429 `stdin_full`.
+
+    By an agent's key this is an action of its own, which may wait for a reviewer as the command did."""
+    command = await db.read(commands.find, caller(request), sandbox_id, command_id)
+    if command.status != "running":
+        raise CommandEnded(command.pk, command.status)
+    if not command.background:
+        raise NoStdin(f"{command.pk} runs in the foreground, where input ends with what came with the call.")
+    arguments: dict[str, Any] = {"id": command.pk, "data": await asyncio.to_thread(_bytes, body), "eof": body.eof}
+    await gated.call(request, sandbox_id, "stdin", arguments, reason=body.reason)
+    return schemas.Done()
+
+
+def _bytes(body: schemas.NewInput) -> bytes:
+    try:
+        return body.data.encode() if body.encoding == "utf-8" else base64s.decode(body.data)
+    except ValueError as error:  # of either kind: half a surrogate, or no base64
+        raise Invalid(f"`data` is not {body.encoding}: {error}.", field="data") from error
+
+
+@door(
+    router, "DELETE", "/sandboxes/{sandbox_id}/commands/{command_id}", may=RUNS, answers={200: schemas.Command},
+    fails=("command_ended", "sandbox_gone", "sandbox_not_enabled", "no_runtime", "sandbox_unresponsive"),
+)  # fmt: skip
+async def stop_command(
+    request: HttpRequest, sandbox_id: str, command_id: str, signal: schemas.Signal = "TERM"
+) -> schemas.Command:
+    """Stop a command with all that descends from it. `signal` first, KILL after 2 s; the answer comes when nothing is
+    left. It never asks, and stands in the audit log. One that has ended and left nothing running: 409 `command_ended`.
+    """
+    row = await acts.stop_command(caller(request), sandbox_id, command_id, Signals[f"SIG{signal}"])
+    return schemas.Command.of(row)

@@ -25,6 +25,12 @@ GATES: Mapping[Gate, str] = {
     "recorded": "`recorded`, so this is an action, and one that never asks",
     "none": "`none`",
 }
+BYTES: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 View = TypeVar("View", bound=Callable[..., Any])
 SEES = (permissions.SANDBOXES_READ, permissions.SANDBOXES_RUN)
 SEES_ACTIONS = (*SEES, permissions.APPROVALS_REVIEW)
@@ -75,11 +81,15 @@ def door(
     answers: Mapping[int, Any],
     fails: Iterable[str] = (),
     shown_once: tuple[str, ...] = (),
+    streams: Mapping[str, Any] | None = None,
+    takes_bytes: bool = False,
 ) -> Callable[[View], View]:
     """`may`: any one of these permissions opens it; none: every key. `fails`: the codes it can refuse with, beyond
-    those that every call can. `shown_once`: fields of the answer that no repeated call is given."""
-    rules = Door(may, keys, has_body=method in ("POST", "PUT"))
-    refusals = _by_status({*fails, *_always(rules, method, path)})
+    those that every call can. `shown_once`: fields of the answer that no repeated call is given. `streams`: media types
+    of an answer 200 that is no JSON, as the document has them. `takes_bytes`: the body is no JSON, and the view reads it
+    as it comes (`console.streamed`)."""
+    rules = Door(may, keys, has_body=method in ("POST", "PUT") and not takes_bytes)
+    refusals = _by_status({*fails, *_always(rules, method, path), *(["too_large"] if takes_bytes else [])})
 
     def declare(view: View) -> View:
         summary, _, description = cleandoc(view.__doc__ or "").partition(".")
@@ -92,7 +102,8 @@ def door(
             operation_id=view.__name__,
             summary=summary,
             description=f"{description.strip()}\n\n{_in_words(rules, gate)}".strip(),
-            openapi_extra=_extra(rules, method, gate, refusals),
+            openapi_extra=_extra(rules, method, gate, refusals, streams) | (BYTES if takes_bytes else {}),
+            include_in_schema=method != "HEAD",  # it is what GET is, without its body
         )(acting)
         return view
 
@@ -105,12 +116,15 @@ def _in_words(rules: Door, gate: Gate) -> str:
     return f"**Permission:** {permission}. **Keys:** {rules.keys}. **Gate:** {GATES[gate]}."
 
 
-def _extra(rules: Door, method: str, gate: Gate, refusals: Mapping[int, set[str]]) -> dict[str, Any]:
-    described = {
+def _extra(
+    rules: Door, method: str, gate: Gate, refusals: Mapping[int, set[str]], streams: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    described: dict[int, dict[str, Any]] = {
         status: {"description": " · ".join(f"`{code}`" for code in sorted(codes))} for status, codes in refusals.items()
     }
+    described |= {200: {"content": dict(streams)}} if streams else {}
     found = {"x-permission": list(rules.may), "x-keys": rules.keys, "x-gate": gate, "responses": described}
-    return found | ({"parameters": [once.PARAMETER]} if method == "POST" else {})
+    return found | ({"parameters": [once.PARAMETER]} if method == "POST" or gate == "approval" else {})
 
 
 def _always(rules: Door, method: str, path: str) -> set[str]:

@@ -1,6 +1,22 @@
 """`api`, mounted at /v1/."""
 
-from . import actions, agents, audit, commands, errors, exceptions, files, keys, me, members, sandboxes, workspace
+from . import (
+    actions,
+    agents,
+    artifacts,
+    audit,
+    commands,
+    errors,
+    events,
+    exceptions,
+    files,
+    keys,
+    me,
+    members,
+    raw_files,
+    sandboxes,
+    workspace,
+)
 from .body import Parsed
 from .document import Api
 
@@ -23,6 +39,9 @@ api = Api(
     docs_url=None,
     parser=Parsed(),
 )
-for noun in (sandboxes, commands, files, actions, agents, exceptions, members, keys, audit, workspace, me):
+for noun in (
+    sandboxes, commands, events, files, raw_files, artifacts, actions, agents, exceptions, members, keys, audit,
+    workspace, me,
+):  # fmt: skip
     api.add_router("", noun.router)
 errors.install(api)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.safestring import SafeString
@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from approvals import draw, payloads
 from approvals.draw import Survey
 from approvals.models import Action
+from sandboxes.models import Command
 
 from . import bash, diff
 from . import draw as markup
@@ -65,7 +66,11 @@ class Matter:
     undrawable: str = ""
 
 
-WANTS = {"run": "wants to run a command", "write": "wants to write a file"}
+WANTS = {
+    "run": "wants to run a command",
+    "stdin": "wants to send input to a running command",
+    "write": "wants to write a file",
+}
 FLAGS = {
     "network": ("wait", "globe", "Network", "It may reach hosts outside."),
     "deletes": ("wait", "trash-2", "Deletes", "It removes files."),
@@ -102,6 +107,8 @@ def _sheets(action: Action) -> Iterator[Sheet]:
     if action.tool == "run":
         rest["env"] = _environment(action)
         yield from _command(rest)
+    elif action.tool == "stdin":
+        yield from _input(action, rest)
     elif action.tool == "write":
         yield _file(rest, action.bases)
     if rest:
@@ -115,6 +122,7 @@ def _environment(action: Action) -> dict[str, str]:
 
 def _command(rest: dict[str, Any]) -> Iterator[Sheet]:
     where = f"in {draw.one_line(rest.pop('cwd'))}"
+    where += ", in the background" if rest.pop("background", False) else ""
     rest.pop("timeout_s")
     if "argv" in rest:
         yield sheet("Command", "End of command", ["these words, without a shell", where], _json(rest.pop("argv")))
@@ -127,14 +135,30 @@ def _command(rest: dict[str, Any]) -> Iterator[Sheet]:
         yield sheet("Standard input", "End of input", [], text_of(stdin))
 
 
+def _input(action: Action, rest: dict[str, Any]) -> Iterator[Sheet]:
+    """What is sent, and to what: input means nothing without the program that reads it."""
+    data, command_id = rest.pop("data"), str(rest.pop("id"))
+    about = [f"to {draw.one_line(command_id)}"] + (["then its end"] if rest.pop("eof") else [])
+    if not isinstance(data, str) and not _is_text(data):
+        yield Sheet("Input", "End of input", [*about, *_binary(data)])
+    else:
+        yield sheet("Input", "End of input", about, text_of(data))
+    command = Command.objects.get(pk=command_id, sandbox_id=action.sandbox_id)
+    read_by = dict(Action.objects.get(pk=command.action_id).arguments)
+    for each in _command({name: read_by[name] for name in read_by if name not in ("env", "stdin")}):
+        yield replace(each, name="Command that reads it")
+
+
+def _binary(content: Mapping[str, Any]) -> list[str]:
+    return ["binary, shown by size and hash", number(int(content["size"]), "byte"), f"SHA-256 {content['sha256']}"]
+
+
 def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
     path, content, mode = str(rest.pop("path")), rest.pop("content"), rest.pop("mode", None)
     about = [_replaces(path, bases)] + ([f"mode {mode:04o}"] if mode is not None else [])
     name = draw.one_line(path)
     if not isinstance(content, str) and not _is_text(content):
-        size, sha256 = int(content["size"]), str(content["sha256"])
-        about += ["binary, shown by size and hash", number(size, "byte"), f"SHA-256 {sha256}"]
-        return Sheet(name, "End of file", about)
+        return Sheet(name, "End of file", about + _binary(content))
     old = _base(bases.get(path))
     return (
         sheet(name, "End of file", about, text_of(content))
@@ -218,13 +242,19 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
     yield "Network", "public, jailed" if network == "public" else network
     if action.tool == "run":
         yield "Can change", "/work, home"
-        yield "Runs as", f"{profile.get('user', 'agent')}, up to {arguments['timeout_s']:g} s"
+        yield "Runs as", f"{profile.get('user', 'agent')}, {_for_how_long(arguments)}"
+        ended = "stays open" if arguments.get("background") else "empty"
         env = "set, see below" if _environment(action) else "default"
-        yield "Env, stdin", f"{env}, {'given, see below' if arguments.get('stdin') else 'empty'}"
+        yield "Env, stdin", f"{env}, {'given, see below' if arguments.get('stdin') else ended}"
     elif action.tool == "write":
         yield "Can change", str(arguments["path"])
         yield "Runs as", str(profile.get("user", "agent"))
     yield "Needs", number(action.approvals_needed, "approval")
+
+
+def _for_how_long(arguments: Mapping[str, Any]) -> str:
+    limit_s = arguments["timeout_s"]
+    return "until it is stopped or the sandbox ends" if limit_s is None else f"up to {limit_s:g} s"
 
 
 def flag_of(word: object) -> Flag:

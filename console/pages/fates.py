@@ -62,8 +62,8 @@ def fate(action: Action) -> Fate:
     if action.status == "succeeded" and "exit_code" in result:
         good = result["exit_code"] == 0
         return Fate("go" if good else "stop", icon if good else "circle-x", exit_words(result))
-    if action.status == "succeeded" and action.tool == "write":
-        word = "written"
+    if action.status == "succeeded":
+        word = "started" if result.get("background") else {"write": "written", "stdin": "sent"}.get(action.tool, word)
     return Fate(level, icon, word)
 
 
@@ -89,10 +89,20 @@ def said(action: Action) -> str:
     result = action.result or {}
     if action.status == "succeeded" and "duration_ms" in result:
         return f"Ran {words.duration(result['duration_ms'])}."
+    if action.status == "succeeded" and result.get("background"):
+        return _in_background(action)
     if action.status == "succeeded" and action.tool == "write":
         size = result.get("size", 0)
         return f"{words.number(size, 'byte')} {'is' if size == 1 else 'are'} in place."
     return NOW["approved"] if action.status == "approved" else ""
+
+
+def _in_background(action: Action) -> str:
+    command = Command.objects.get(action_id=action.pk)
+    if command.status == "running":
+        return "It runs in the background."
+    how = command.status.replace("_", " ") + (f", exit {command.exit_code}" if command.exit_code is not None else "")
+    return f"It ran in the background: {how}."
 
 
 def sentence(action: Action) -> str:

@@ -63,9 +63,18 @@ def _hash(secret: str) -> str:
 
 def authenticate(secret: str) -> Caller | None:
     """None for a key that is unknown, revoked or over, or whose agent or member is gone."""
+    return _caller(secret_hash=_hash(secret))
+
+
+def again(caller: Caller) -> Caller | None:
+    """The same, now: for an answer that goes on for long."""
+    return _caller(pk=caller.key_id)
+
+
+def _caller(**which: str) -> Caller | None:
     key = (
         Key.objects.select_related("agent", "member__user")
-        .filter(secret_hash=_hash(secret), revoked_at=None, expires_at__gt=timezone.now())
+        .filter(**which, revoked_at=None, expires_at__gt=timezone.now())
         .first()
     )
     if key is None or (key.agent and key.agent.archived_at) or (key.member and not key.member.is_current):

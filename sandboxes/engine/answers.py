@@ -15,6 +15,7 @@ from .shapes import Entry, RunResult, WriteResult
 TEXT_LIMIT = 8192
 BIGGEST = 2**62
 _CODE = re.compile(r"[a-z_]{1,40}")
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 REFUSALS = {"too_many_commands", "bad_request", "busy", "command_ended", "stdin_full", "stdin_closed"}
 FILE_CODES = {
@@ -56,7 +57,7 @@ def text(message: dict[str, Any], name: str) -> str:
     value = message.get(name)
     if type(value) is not str or len(value) > TEXT_LIMIT:
         raise BrokenFrame(f"{name} is no text")
-    return value
+    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", value)  # names of files may be no UTF-8; rows and answers must be
 
 
 def sha256(message: dict[str, Any]) -> str:
@@ -119,8 +120,17 @@ def _entry(found: Any) -> Entry:
     if entry["type"] not in ENTRY_TYPES:
         raise BrokenFrame("an entry of no known type")
     return Entry(
-        text(entry, "path"), entry["type"], number(entry, "size"), number(entry, "mode", most=0o7777), found[4]
+        _name(entry["path"]), entry["type"], number(entry, "size"), number(entry, "mode", most=0o7777), found[4]
     )
+
+
+def _name(value: Any) -> bytes:
+    try:
+        if type(value) is str and len(value) <= TEXT_LIMIT:
+            return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        pass
+    raise BrokenFrame("a name that no file can have")
 
 
 def any_result(message: dict[str, Any]) -> RunResult | WriteResult | None:
@@ -139,8 +149,9 @@ def taken(message: dict[str, Any]) -> int:
     return number(ok(message), "taken")
 
 
-def killed(message: dict[str, Any]) -> int:
-    return 0 if message.get("unknown") is True else number(ok(message), "killed")
+def killed(message: dict[str, Any]) -> int | None:
+    """None when the runner knows of no such command, or of nothing left of it."""
+    return None if message.get("unknown") is True else number(ok(message), "killed")
 
 
 def boot(message: dict[str, Any], *, version: int) -> str:

@@ -75,6 +75,11 @@ class Migration(migrations.Migration):
             field=models.BooleanField(default=False),
         ),
         migrations.AddField(
+            model_name='command',
+            name='reason',
+            field=models.CharField(max_length=20, null=True),
+        ),
+        migrations.AddField(
             model_name='sandbox',
             name='max_lifetime_s',
             field=models.PositiveIntegerField(default=28800),

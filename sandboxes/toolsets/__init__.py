@@ -2,16 +2,16 @@
 beyond its arguments, and how it runs with a Pass. It never asks, and never decides.
 
 `NAME`, `VERSION`, `KIND` · `validate(arguments, agent)` → the arguments as approved ·
-`execute(pass_, box, outputs)` → the result
+`execute(pass_, box, outputs)` → the result; of a tool that answers at once, `(pass_, box, turn)` → the answer and it
 """
 
 from types import ModuleType
 
 from console.workspaces.errors import Invalid
 
-from . import read, run, write
+from . import listing, publish, read, run, stdin, write
 
-TOOLS: dict[str, ModuleType] = {module.NAME: module for module in (run, write, read)}
+TOOLS: dict[str, ModuleType] = {module.NAME: module for module in (run, stdin, write, read, listing, publish)}
 
 
 def named(name: str) -> ModuleType:

@@ -56,6 +56,12 @@ def seconds(value: object, *, field: str, most: int) -> float:
     return int(number) if number.is_integer() else number
 
 
+def flag(value: object, *, field: str) -> bool:
+    if not isinstance(value, bool):
+        raise Invalid(f"`{field}` is true or false.", field=field)
+    return value
+
+
 def environment(value: object, *, by_agent: bool, field: str = "env") -> dict[str, str]:
     """Names and texts. What steers which code runs is refused from agents: on the card the line would be a lie."""
     if not isinstance(value, Mapping) or len(value) > 100:

@@ -19,24 +19,33 @@ COMMAND_BYTES = 1 << 20
 # With cwd and environment below what the engine can hand over: what a person approves must be able to start.
 WORD_BYTES, ARGV_BYTES = 96 << 10, 512 << 10
 STDIN_BYTES = 1 << 20
-TIMEOUT_S, TIMEOUT_MOST_S = 120, 3600
+TIMEOUT_S, TIMEOUT_MOST_S, BACKGROUND_MOST_S = 120, 3600, 86400
 SHELL = ("bash", "--noprofile", "--norc", "-c")
 
 
 def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:
-    """`command` or `argv`, with every default written out, so that the digest binds what really runs."""
-    check.only(arguments, "command", "argv", "timeout_s", "cwd", "env", "stdin")
+    """`command` or `argv`, with every default written out, so that the digest binds what really runs. `background` only
+    when it is: a digest of a command in the foreground is what it was before there was another kind."""
+    check.only(arguments, "command", "argv", "timeout_s", "cwd", "env", "stdin", "background")
+    background = check.flag(arguments.get("background", False), field="background")
     what = _what(arguments.get("command"), arguments.get("argv"))
     env = check.environment(arguments.get("env") or {}, by_agent=agent is not None)
     stdin = check.text(arguments.get("stdin") or "", field="stdin", limit_bytes=STDIN_BYTES)
-    timeout_s = arguments.get("timeout_s")
     return {
         **what,
+        **({"background": True} if background else {}),
         "cwd": check.path(arguments.get("cwd") or check.WORK, field="cwd"),
         "env": env,
         "stdin": payloads.pack(stdin),
-        "timeout_s": check.seconds(TIMEOUT_S if timeout_s is None else timeout_s, field="timeout", most=TIMEOUT_MOST_S),
+        "timeout_s": _timeout(arguments.get("timeout_s"), background=background),
     }
+
+
+def _timeout(value: object, *, background: bool) -> float | None:
+    """None, in the background only: until it is stopped or its sandbox ends."""
+    if value is None:
+        return None if background else TIMEOUT_S
+    return check.seconds(value, field="timeout", most=BACKGROUND_MOST_S if background else TIMEOUT_MOST_S)
 
 
 def _what(command: object, argv: object) -> dict[str, Any]:
@@ -74,14 +83,24 @@ async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, An
         stdin=payloads.content(arguments["stdin"]),
         timeout_s=arguments["timeout_s"],
     )
+    if arguments.get("background"):
+        await box.start(pass_, request)
+        return {"background": True}
     return result(await box.run(pass_, request, outputs), outputs)
+
+
+def _status(ended: Any) -> str:
+    ends = (("timed_out", ended.timed_out), ("stopped", ended.stopped), ("signalled", ended.signalled))
+    return next((word for word, is_so in ends if is_so), "exited")
 
 
 def result(ended: Any, outputs: "Outputs") -> dict[str, Any]:
     """What the row keeps of a RunResult; the texts stay in the outputs."""
     return {
+        "status": _status(ended),
         "exit_code": ended.exit_code,
         "timed_out": ended.timed_out,
+        "left_running": ended.left_running,
         "duration_ms": ended.duration_ms,
         "stdout_bytes": ended.stdout_bytes,
         "stderr_bytes": ended.stderr_bytes,

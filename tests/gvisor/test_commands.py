@@ -267,7 +267,7 @@ def test_stop_kills_what_ignores_being_asked(bench, box):
 
 
 def test_stop_of_what_never_ran_is_quiet(bench, box):
-    assert bench.do(box.stop("act_nothing")) == 0
+    assert bench.do(box.stop("act_nothing")) is None
 
 
 def test_removing_the_working_directory_leaves_the_sandbox_usable(bench, box):

@@ -9,6 +9,11 @@ from sandboxes import models as rows
 from .shared import Answer, Body, NotYet, OneLine, Time, shown
 
 Encoding = Literal["utf-8", "base64"]
+CommandEnd = Literal["exited", "signalled", "timed_out", "stopped"]
+CommandStatus = Literal["running", "exited", "signalled", "timed_out", "stopped", "lost"]
+Signal = Literal["TERM", "KILL", "INT", "HUP", "QUIT", "USR1", "USR2"]
+LEFT = "Its own id while processes that it started live on after its end. Stopping it ends them."
+REASON = "`oom` when it was killed because memory ran out."
 
 
 class NewSandbox(Body):
@@ -59,11 +64,16 @@ class NewCommand(Body):
     model_config = shown(command="python /work/run.py")
     command: str | None = None
     argv: list[str] | None = Field(None, min_length=1, max_length=1000)
-    timeout: float | None = Field(None, gt=0, description="Seconds; the whole tree is killed then.")
+    timeout: float | None = Field(
+        None,
+        gt=0,
+        description="Seconds; the whole tree is killed then. In the foreground 120 unless given, at most 3600. In the "
+        "background at most 86400; without one it runs until it is stopped or its sandbox ends.",
+    )
     cwd: str | None = Field(None, max_length=4096)
     env: dict[str, str] = Field(default_factory=dict, max_length=100)
-    stdin: str | None = None
-    background: NotYet = False
+    stdin: str | None = Field(None, description="In the background more can be sent later; in the foreground it ends.")
+    background: bool = Field(False, description="Answer 202 once it runs. Follow, feed and stop it by its id.")
     reason: str = Field("", max_length=2000, description="What a reviewer reads beside the command.")
 
 
@@ -71,6 +81,7 @@ class Executed(Answer):
     """A foreground command, ended."""
 
     id: str
+    status: CommandEnd
     stdout: str
     stderr: str
     exit_code: int
@@ -79,6 +90,8 @@ class Executed(Answer):
     stdout_bytes: int
     stderr_bytes: int
     duration_ms: int
+    left_running: list[str] = Field(description=LEFT)
+    reason: str | None = Field(description=REASON)
     action_id: str
     joined: bool
 
@@ -87,9 +100,12 @@ class Command(Answer):
     id: str
     sandbox_id: str
     action_id: str
-    status: Literal["running", "exited", "timed_out", "lost"]
+    status: CommandStatus
+    background: bool
     exit_code: int | None
     timed_out: bool
+    left_running: list[str] = Field(description=LEFT)
+    reason: str | None = Field(description=REASON)
     stdout_bytes: int
     stderr_bytes: int
     duration_ms: int | None
@@ -98,7 +114,16 @@ class Command(Answer):
 
     @classmethod
     def of(cls, row: rows.Command) -> Self:
-        return cls.model_validate({name: getattr(row, name) for name in cls.model_fields})
+        plain = {name: getattr(row, name) for name in Command.model_fields}
+        return cls.model_validate(plain | {"left_running": [row.pk] if row.left_running else []})
+
+
+class NewInput(Body):
+    model_config = shown(data="print('hi')\n")
+    data: str = Field("", description="At most 1 MiB. Nothing is added to it: a line needs its own newline.")
+    encoding: Encoding = "utf-8"
+    eof: bool = Field(False, description="Nothing comes after this.")
+    reason: str = Field("", max_length=2000, description="What a reviewer reads beside the input.")
 
 
 class Commands(Answer):
