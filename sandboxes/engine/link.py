@@ -22,6 +22,8 @@ from .ending import look
 
 GIVE_UP_S = 4.5
 AGAIN_S = 0.1
+STEADY_S = 1.0
+"""A connection that broke sooner is not made again at once: a runner that always hangs up would keep the loop busy."""
 HELLO_S = 3.0
 FIRST_HELLO_S = 30.0
 
@@ -46,6 +48,7 @@ class Link:
         self._changed = asyncio.Event()
         self._recovery: asyncio.Task[None] | None = None
         self._closed = False
+        self._made_at = float("-inf")
         self.boot = ""
         self.ended_reason = ""
         self.on_lost: Callable[[str], None] | None = None
@@ -72,7 +75,7 @@ class Link:
             channel.close()
             raise BoxGone(f"Sandbox {self._sandbox_id} was restarted; what ran in it is gone.", reason="crashed")
         self.boot = boot
-        self._channel = channel
+        self._channel, self._made_at = channel, time.monotonic()
         self._ring()
 
     async def ready(self) -> Channel:
@@ -119,6 +122,8 @@ class Link:
             self._recovery = asyncio.create_task(self._recover(), context=Context())
 
     async def _recover(self) -> None:
+        if time.monotonic() - self._made_at < STEADY_S:
+            await asyncio.sleep(AGAIN_S)
         reason = await self._find_again()
         self._recovery = None
         if reason:
