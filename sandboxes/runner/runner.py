@@ -26,7 +26,8 @@ TOO_MANY = (
     "Wait for one, or stop one."
 )
 T = TypeVar("T")
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/home/agent/.local/bin"
+"""What pip and npm install for the user comes last: `git` on a card is the image's git, whatever lies in the home."""
 ENV = {
     "PATH": PATH,
     "HOME": "/home/agent",
