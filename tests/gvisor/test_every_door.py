@@ -11,8 +11,11 @@ from .served import Served, until
 # A valid body for each gated call, and how to see in the sandbox that it has happened.
 CALLS = {
     "run_command": ({"command": "touch /work/by-command"}, "/work/by-command"),
+    "send_input": ({"data": "go\n"}, "/work/by-input"),
     "write_file": ({"path": "/work/by-write", "content": "x"}, "/work/by-write"),
 }
+# What never asks, because it only takes back what a Pass began.
+NEVER_ASK = {"stop_command"}
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +40,23 @@ def exists(api: httpx.Client, sandbox: str, path: str) -> bool:
     return api.get(f"/sandboxes/{sandbox}/files", params={"path": path}).status_code == 200
 
 
+def reads_a_line(served: Served, sandbox: str) -> str:
+    """The id of a command in the background that waits for input."""
+    body = {"command": "read line; touch /work/by-input", "background": True}
+    with served.api("workspace") as api:
+        return str(api.post(f"/sandboxes/{sandbox}/commands", json=body).raise_for_status().json()["id"])
+
+
 def test_no_door_into_a_sandbox_is_open_to_an_agent(served: Served) -> None:
     with served.api("agent", timeout_s=1.5) as impatient, served.api("agent") as api, served.api("review") as reviewer:
         sandbox = api.post("/sandboxes", json={}).raise_for_status().json()["id"]
-        found = doors(api)
+        ids = {"sandbox_id": sandbox, "command_id": reads_a_line(served, sandbox)}
+        found = [door for door in doors(api) if door[0] not in NEVER_ASK]
         assert {name for name, _, _ in found} == set(CALLS), "a new door: add it here, with a call that shows its gate"
         for name, method, path in found:
             body, trace = CALLS[name]
             with pytest.raises(httpx.ReadTimeout):
-                impatient.request(method, path.format(sandbox_id=sandbox), json=body)
+                impatient.request(method, path.format(**ids), json=body)
             (action,) = api.get("/actions", params={"status": "pending"}).json()["items"]
             assert not exists(api, sandbox, trace)
             decision = {"verdict": "approve", "digest": action["digest"]}
@@ -53,3 +64,12 @@ def test_no_door_into_a_sandbox_is_open_to_an_agent(served: Served) -> None:
             ended = api.get(f"/actions/{action['id']}", params={"wait": 20}).json()
             assert ended["status"] == "succeeded", ended
             assert until(lambda trace=trace: exists(api, sandbox, trace))
+
+
+def test_stopping_asks_nobody_and_begins_nothing(served: Served) -> None:
+    with served.api("agent") as api:
+        sandbox = api.post("/sandboxes", json={}).raise_for_status().json()["id"]
+        command = reads_a_line(served, sandbox)
+        stopped = api.delete(f"/sandboxes/{sandbox}/commands/{command}").raise_for_status().json()
+        assert stopped["status"] == "stopped"
+        assert api.get("/actions", params={"status": "pending"}).json()["items"] == []
