@@ -14,6 +14,7 @@ from console.workspaces import audit, db
 
 from . import counters, pooled
 from .engine import Found
+from .errors import SandboxError
 from .models import Sandbox
 
 if TYPE_CHECKING:
@@ -45,11 +46,13 @@ async def reconcile(boxes: Boxes) -> None:
     containers, disks = await _containers(boxes), await boxes.engine_there().disks()
     known = {row.pk for row in await db.read(pooled.every)}  # before the others: a claim moves a row from here to there
     rows = {sandbox.pk: sandbox for sandbox in await db.read(_live)}
-    for sandbox_id in (containers.keys() | disks) - rows.keys() - known:
-        await _remove_stray(boxes, sandbox_id)
-    for sandbox in rows.values():
-        if not boxes.is_at_work_on(sandbox.pk):
-            await _agree(boxes, sandbox, containers.get(sandbox.pk))
+    work = [_remove_stray(boxes, sandbox_id) for sandbox_id in (containers.keys() | disks) - rows.keys() - known]
+    work += [_agree(boxes, sandbox, containers.get(sandbox.pk)) for sandbox in rows.values()]
+    for each in work:
+        try:
+            await each
+        except SandboxError as error:  # one that cannot be helped now keeps none of the others from it
+            log.error("A sandbox could not be put right, next try in a moment: %s", error.detail)
 
 
 async def _remove_stray(boxes: Boxes, sandbox_id: str) -> None:
@@ -61,6 +64,8 @@ async def _remove_stray(boxes: Boxes, sandbox_id: str) -> None:
 
 
 async def _agree(boxes: Boxes, sandbox: Sandbox, container: Found | None) -> None:
+    if boxes.is_at_work_on(sandbox.pk):
+        return
     if sandbox.status == "stopped" and not boxes.engine_there().keeps(sandbox.pk):
         await boxes.end(sandbox, "host_lost", actor=audit.SYSTEM)  # its files went behind our back
     elif sandbox.status == "stopped" and container is not None:

@@ -43,6 +43,10 @@ class CreateFailed(SandboxError):
     code = "create_failed"
 
 
+class NotRemoved(NoRuntime):
+    """Docker or the machine would not let go of something. Asked again, it goes on from there."""
+
+
 class Engine:
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
@@ -186,15 +190,13 @@ class Engine:
             await self.erase(sandbox_id, reason=reason)
 
     async def erase(self, sandbox_id: str, *, reason: str = "deleted") -> None:
-        """Container, volume and disk, whatever there is. Once more does no harm. Calls that still wait get BoxGone
-        with `reason`."""
-        await self._let_go(sandbox_id, reason)
-        await _to_its_end(self._discard(sandbox_id, keep_disk=False))
+        """Container, volume and disk, whatever there is. Once more does no harm, and goes on after a NotRemoved. Calls
+        that still wait get BoxGone with `reason`."""
+        await self._take_down(sandbox_id, reason, keep_disk=False)
 
     async def set_down(self, sandbox_id: str, *, reason: str) -> None:
         """As `erase`, but the disk is put away, for `create(…, kept=True)`. Only where `keeps` says that it can be."""
-        await self._let_go(sandbox_id, reason)
-        await _to_its_end(self._discard(sandbox_id, keep_disk=True))
+        await self._take_down(sandbox_id, reason, keep_disk=True)
 
     def keeps(self, sandbox_id: str) -> bool:
         """Whether its files are on a disk that outlives its container."""
@@ -204,19 +206,24 @@ class Engine:
         """Ids of the sandboxes that have a disk or a volume here, in use or not."""
         return await self._disks.found()
 
-    async def _let_go(self, sandbox_id: str, reason: str) -> None:
+    async def _take_down(self, sandbox_id: str, reason: str, *, keep_disk: bool) -> None:
         """The channel goes first: a held attach blocks the kill."""
         for box in [box for box in self._boxes.values() if box.sandbox_id == sandbox_id]:
             del self._boxes[box.container_id]
             box.end(reason)
             await box.close()
+        try:
+            await _to_its_end(self._discard(sandbox_id, keep_disk=keep_disk))
+        except (Refused, NoDisk) as error:
+            raise NotRemoved(f"Not all of sandbox {sandbox_id} could be removed: {_said(error)}") from error
 
     async def _discard(self, sandbox_id: str, *, keep_disk: bool) -> None:
         # One at a time: who deletes it and who takes it for a stray would stumble over each other's half-done work.
         async with self._removals.setdefault(sandbox_id, asyncio.Lock()):
             for each in await self._containers():
                 if each["Labels"][LABEL_SANDBOX] == sandbox_id:
-                    await self.daemon.call(partial(_remove, container_id=each["Id"]), timeout_s=REMOVE_S)
+                    remove = partial(_remove, container_id=each["Id"], is_paused=each["State"] == "paused")
+                    await self.daemon.call(remove, timeout_s=REMOVE_S)
             await self.network.remove(sandbox_id)
             await (self._disks.put_away(sandbox_id) if keep_disk else self._disks.remove(sandbox_id))
 
@@ -249,7 +256,10 @@ async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def _remove(client: docker.DockerClient, *, container_id: str) -> None:
+def _remove(client: docker.DockerClient, *, container_id: str, is_paused: bool) -> None:
+    if is_paused:  # by somebody else, and then Docker cannot kill it
+        with suppress(NotFound, Refused):
+            client.api.unpause(container_id)
     with suppress(NotFound):
         try:
             client.api.remove_container(container_id, force=True, v=True)
