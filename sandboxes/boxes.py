@@ -26,6 +26,7 @@ from . import counters, exceptions, lifecycle, overdue, profiles
 from .engine import Box, Engine, EngineConfig
 from .errors import BoxGone, NoCapacity, NoRuntime, SandboxError
 from .models import Sandbox
+from .outputs import SEGMENT_BYTES
 from .pool import Pool, facts_of, spec_of
 from .profiles import NewSandbox
 
@@ -50,6 +51,7 @@ class Boxes:
         self._boxes: dict[str, Box] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._used_at: dict[str, float] = {}
+        self._output_mb: dict[str, int] = {}
         self._away: set[str] = set()  # lost with their Docker, and looked for
         self._creates: set[asyncio.Task[None] | None] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,6 +97,10 @@ class Boxes:
 
     def holds(self, sandbox_id: str) -> bool:
         return sandbox_id in self._boxes
+
+    def output_mb(self, sandbox_id: str) -> int:
+        """What is kept of each stream of a command in it."""
+        return self._output_mb.get(sandbox_id, 2 * SEGMENT_BYTES >> 20)
 
     def is_at_work_on(self, sandbox_id: str) -> bool:
         """It is being made, started, stopped or removed at this moment."""
@@ -152,7 +158,7 @@ class Boxes:
             reason = "host_lost" if sandbox.pk in self._away and error.reason == "crashed" else error.reason
             await self._lost_for_good(sandbox, reason)
             return await self._row(sandbox.pk)
-        self._adopt(box)
+        self._adopt(box, sandbox)
         return sandbox
 
     async def _start_again(self, sandbox: Sandbox) -> None:
@@ -162,13 +168,14 @@ class Boxes:
             raise BoxGone(f"The disk of sandbox {sandbox.pk} is not there any more.", reason="host_lost")
         box = await engine.create(spec_of(sandbox), kept=True)
         if await db.write(lifecycle.started, sandbox, **facts_of(box)):
-            self._adopt(box)
+            self._adopt(box, sandbox)
         else:
             await self._drop(sandbox.pk, "deleted")
             raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
 
-    def _adopt(self, box: Box) -> None:
+    def _adopt(self, box: Box, sandbox: Sandbox) -> None:
         self._boxes[box.sandbox_id] = box
+        self._output_mb[sandbox.pk] = sandbox.output_mb
         box.on_lost = partial(self._lost, box.sandbox_id)
 
     # --- made --------------------------------------------------------------------------------------------------------
@@ -226,7 +233,7 @@ class Boxes:
                 box = await engine.create(spec_of(sandbox))
             if not await db.write(lifecycle.started, sandbox, **facts_of(box)):
                 raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
-            self._adopt(box)
+            self._adopt(box, sandbox)
         except BaseException:
             counters.created(how=how, seconds=0, outcome="failed")
             await asyncio.shield(self._undo(sandbox))
@@ -300,6 +307,7 @@ class Boxes:
 
     def _let_go(self, sandbox_id: str) -> Box | None:
         self._used_at.pop(sandbox_id, None)
+        self._output_mb.pop(sandbox_id, None)
         return self._boxes.pop(sandbox_id, None)
 
     def engine_there(self) -> Engine:

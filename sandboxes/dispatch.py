@@ -184,7 +184,7 @@ class Dispatcher:
         tool, more = named(pass_.tool), [content] if content else []
         try:
             box = await self._boxes.ready_box(pass_.sandbox_id)
-            outputs = Outputs(pass_.action_id)
+            outputs = Outputs(pass_.action_id, self._boxes.output_mb(pass_.sandbox_id))
             goes_on = resume and not _is_told_at_once(pass_)
             ended = await box.resume(pass_, outputs, have=outputs.sizes) if goes_on else None
             # The runner never heard of it: it was committed as running and the server died before sending. It is the

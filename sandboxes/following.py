@@ -90,7 +90,7 @@ class Following:
 
     async def _to_its_end(self, action_id: str, sandbox_id: str) -> None:
         while True:
-            outputs = Outputs(action_id)
+            outputs = Outputs(action_id, self._boxes.output_mb(sandbox_id))
             try:
                 box = self._boxes.box(sandbox_id)
                 ended = await box.follow(action_id, Paced(outputs), have=outputs.sizes)

@@ -1,7 +1,8 @@
-"""What a command printed, in files: the first 5 MiB of a stream and at least its last 5 MiB, in segments named by the
+"""What a command printed, in files: the beginning of a stream and at least as much of its end, in segments named by the
 offset at which they begin. The hub writes them as output comes; a server that died goes on where the files end.
 
-A segment is at most 5 MiB. The first is kept for good; of the later ones the newest two.
+A segment is half of what the sandbox's `output_mb` keeps of a stream, at most 5 MiB. The first is kept for good; of the
+later ones the newest two.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ class Stream:
     name: Name
     size: int = 0  # the offset after the last byte that arrived
     starts: list[int] = field(default_factory=list)
+    segment_bytes: int = 0  # of one being written; the most there may be unless said
 
     def __post_init__(self) -> None:
+        self.segment_bytes = self.segment_bytes or SEGMENT_BYTES
         self.starts = sorted(int(file.suffix[1:]) for file in self.directory.glob(f"{self.name}.*"))
         if self.starts:
             self.size = self.starts[-1] + self._file(self.starts[-1]).stat().st_size
@@ -62,7 +65,7 @@ class Stream:
 
     @property
     def truncated(self) -> bool:
-        return self.size > 2 * SEGMENT_BYTES or self.starts not in ([], [0], [0, SEGMENT_BYTES])
+        return self.size > 2 * self.segment_bytes or self.starts not in ([], [0], [0, self.segment_bytes])
 
     def put(self, offset: int, data: bytes) -> None:
         """Bytes that are here already are skipped; a gap (the runner's ring rolled on) begins a new segment."""
@@ -74,7 +77,7 @@ class Stream:
             self.starts.append(offset)
         while data:
             start = self._segment(offset)
-            part = data[: start + SEGMENT_BYTES - offset]
+            part = data[: start + self.segment_bytes - offset]
             with self._file(start).open("ab") as file:
                 file.write(part)
             offset, data = offset + len(part), data[len(part) :]
@@ -84,7 +87,7 @@ class Stream:
             self.starts.remove(start)
 
     def _segment(self, offset: int) -> int:
-        if not self.starts or offset >= self.starts[-1] + SEGMENT_BYTES:
+        if not self.starts or offset >= self.starts[-1] + self.segment_bytes:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.starts.append(offset)
         return self.starts[-1]
@@ -98,11 +101,11 @@ def topic(action_id: str) -> str:
 class Outputs:
     """Both streams of one command; the engine's sink. Rings for who follows it, at most once in RING_EVERY_S."""
 
-    def __init__(self, action_id: str) -> None:
-        directory = _directory(action_id)
+    def __init__(self, action_id: str, kept_mb: int = 2 * SEGMENT_BYTES >> 20) -> None:
+        directory, half = _directory(action_id), min(kept_mb << 19, SEGMENT_BYTES)
         self.streams: dict[Name, Stream] = {
-            "stdout": Stream(directory, "stdout"),
-            "stderr": Stream(directory, "stderr"),
+            "stdout": Stream(directory, "stdout", segment_bytes=half),
+            "stderr": Stream(directory, "stderr", segment_bytes=half),
         }
         self.action_id = action_id
         self._rang, self._news = False, False
@@ -139,8 +142,9 @@ def read(action_id: str, name: Name, total_bytes: int | None = None) -> Text:
     pieces = [(start, stream._file(start).read_bytes()) for start in stream.starts]
     head = pieces[0][1] if pieces and pieces[0][0] == 0 else b""
     later = _joined([piece for piece in pieces if piece[0] > 0])
-    whole = len(head) + len(later) == total <= 2 * SEGMENT_BYTES  # up to one segment more may lie here
-    tail = later if whole else later[-SEGMENT_BYTES:]
+    half = max((len(content) for _, content in pieces), default=0)  # where something is left out, one segment is full
+    whole = len(head) + len(later) == total <= 2 * half  # up to one segment more may lie here
+    tail = later if whole else later[-half:]
     return Text(head=head, tail=tail, total_bytes=total)
 
 

@@ -35,7 +35,7 @@ RANGES = {
     "disk_mb": Range(1024, 64, 8192, 102400),
     "processes": Range(200, 16, 1000, 4000),
     "open_files": Range(4096, 64, 16384, 16384),
-    "output_mb": Range(10, 1, 10, 100),
+    "output_mb": Range(10, 1, 10, 10),
     "idle_timeout_s": Range(15 * 60, 60, 8 * 3600, 24 * 3600),
     "max_lifetime_s": Range(8 * 3600, 60, 24 * 3600, 7 * 24 * 3600),
 }

@@ -93,3 +93,27 @@ def test_outputs_of_two_commands_do_not_meet(settings):
     asyncio.run(fill())
     assert outputs.read("cmd_1", "stderr").content == b"cmd_1"
     assert outputs.read("cmd_2", "stderr").content == b"cmd_2"
+
+
+@pytest.mark.parametrize(("kept_mb", "half"), [(1, 1 << 19), (2, 1 << 20), (10, 5 << 20)])
+def test_what_is_kept_is_the_sandboxs_own_measure(tmp_path, monkeypatch, kept_mb, half):
+    monkeypatch.setattr(outputs, "_directory", lambda _: tmp_path)
+    stream = Outputs("act_1", kept_mb).streams["stdout"]
+    block = bytes(range(256)) * 400
+    printed = b""
+    while len(printed) <= 4 * half:
+        stream.put(len(printed), block)
+        printed += block
+    kept = outputs.read("act_1", "stdout")
+    assert (kept.head, kept.tail) == (printed[:half], printed[-half:])
+    assert (kept.truncated, stream.truncated) == (True, True)
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 3 * half
+
+
+def test_a_gap_in_a_short_output_hides_nothing_that_was_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(outputs, "_directory", lambda _: tmp_path)
+    stream = Outputs("act_1").streams["stdout"]
+    stream.put(0, b"abc")
+    stream.put(100, b"after the gap")
+    kept = outputs.read("act_1", "stdout")
+    assert (kept.head, kept.tail, kept.truncated) == (b"abc", b"after the gap", True)

@@ -30,7 +30,7 @@ class NewSandbox(Body):
     disk_mb: int | None = Field(None, ge=1, le=1 << 22)
     processes: int | None = Field(None, ge=1, le=1 << 20)
     open_files: int | None = Field(None, ge=1, le=1 << 20)
-    output_mb: int | None = Field(None, ge=1, le=1 << 20, description="What is kept of each stream of a command.")
+    output_mb: int | None = Field(None, ge=1, le=1 << 20, description="Kept of each stream of a command: its beginning and its end, half each.")
     idle_timeout_s: int | None = Field(None, ge=1, le=30 * 86400)
     max_lifetime_s: int | None = Field(None, ge=1, le=365 * 86400)
     env: dict[str, str] = Field(default_factory=dict, max_length=100)
