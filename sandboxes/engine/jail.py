@@ -30,7 +30,8 @@ class Jail:
         """Why it does not hold at this time."""
         self._nft = nft
         self._table = ("inet", table_name(now.instance))
-        self._loaded: object = None
+        self._set_to: Jailed | None = None
+        self._found: dict[str, Any] = {}
         self._turn = asyncio.Lock()
 
     async def set(
@@ -40,7 +41,7 @@ class Jail:
         openings: Mapping[str, Collection[Opening]] | None = None,
         guarded: Iterable[str] | None = None,
     ) -> None:
-        """The whole table, with these changes. Raises NetworkFault, and then counts as not set at all."""
+        """The whole jail as it is now, with these changes. Raises NetworkFault when it cannot be set."""
         async with self._turn:
             if lanes is not None:
                 self.now = replace(self.now, lanes=tuple(lanes))
@@ -48,32 +49,23 @@ class Jail:
                 self.now = replace(self.now, openings=dict(openings))
             if guarded is not None:
                 self.now = replace(self.now, guarded=tuple(guarded))
-            await self._load()
+            # A shield: what a thread sets is set, whoever waits for it, and must be known as set.
+            await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(self._set)))
 
     async def look(self) -> None:
-        """Puts the table back if it is not what was loaded last."""
-        async with self._turn:
-            with suppress(NetworkFault):
-                if not self.fault and await asyncio.to_thread(self._listed) == self._loaded:
-                    return
-            self.repairs += 1
-            counters.jail_repaired()
-            log.warning("The network jail was changed from outside, or could not be set. Putting it back.")
-            await self._load(anew=True)
+        """Puts the table back if it is not what was set last."""
+        await self.set()
 
     async def remove(self) -> None:
         async with self._turn:
-            self._loaded = None
+            self._set_to = None
             with suppress(NetworkFault):
                 await asyncio.to_thread(hostnet.tool, self._nft, "delete", "table", *self._table)
 
-    async def _load(self, *, anew: bool = False) -> None:
-        """A shield: what a thread loads is loaded whoever waits for it, and must be known as loaded."""
-        await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(self._load_now, anew or bool(self.fault))))
-
-    def _load_now(self, anew: bool) -> None:
+    def _set(self) -> None:
         try:
-            self._loaded = self._put(anew=anew)
+            if not self._as_set() or not self._changed():
+                self._load()
         except NetworkFault as error:
             self.fault = str(error)
             self._bridges("down")
@@ -82,14 +74,48 @@ class Jail:
             self._bridges("up")
             self.fault = ""
 
-    def _put(self, *, anew: bool) -> object:
-        """Loads, and reads back: what a look compares with must be what was meant, not what somebody made of it."""
-        for afresh in (anew, True):
-            hostnet.tool(self._nft, "-f", "-", told=rules.text(self.now, anew=afresh))
-            found = self._listed()
-            if _counted(found) == _wanted(self.now):
-                return found
-        raise NetworkFault(f"nft: table {self._table[1]} was changed while it was loaded")
+    def _as_set(self) -> bool:
+        """Whether the table still is what was set last; what is not gets counted, and loaded as a whole."""
+        if self._set_to is None:
+            return False
+        with suppress(NetworkFault):
+            if not self.fault and self._listed() == self._found:
+                return True
+        self.repairs += 1
+        counters.jail_repaired()
+        log.warning("The network jail is not as it was set. It is put back.")
+        return False
+
+    def _changed(self) -> bool:
+        """Done by elements alone."""
+        assert self._set_to is not None
+        if (told := rules.changes(self._set_to, self.now)) is None:
+            return False
+        try:
+            if told:
+                hostnet.tool(self._nft, "-f", "-", told=told)
+                self._note(self._listed())
+        except NetworkFault:  # somebody else was at it: the whole table says what is meant
+            return False
+        self._set_to = self.now
+        return True
+
+    def _load(self) -> None:
+        """As little as possible first: a table that goes and comes has a moment in between."""
+        for anew in (False, True):
+            try:
+                hostnet.tool(self._nft, "-f", "-", told=rules.text(self.now, anew=anew))
+                self._note(self._listed())
+                return
+            except NetworkFault:
+                if anew:
+                    raise
+
+    def _note(self, found: dict[str, Any]) -> None:
+        """A look compares with what was meant, not with what somebody made of it in the meantime."""
+        if _counted(found) != _wanted(self.now):
+            raise NetworkFault(f"nft: table {self._table[1]} was changed while it was set")
+        self._found, self._set_to = found, self.now
 
     def _listed(self) -> dict[str, Any]:
         try:
@@ -122,11 +148,15 @@ def _normal(listed: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _counted(listed: dict[str, Any]) -> dict[str, int]:
-    sizes = {key.removeprefix("rule "): len(found) for key, found in listed.items() if key.startswith("rule ")}
-    sets = {key.removeprefix("set "): len(found[0].get("elem", ())) for key, found in listed.items() if "set " in key}
-    return sizes | sets
+    """How much there is of each kind, by chain and set."""
+    return {
+        key: len(found[0].get("elem", ())) if key.startswith("set ") else len(found)
+        for key, found in listed.items()
+        if not key.startswith("table ")
+    }
 
 
 def _wanted(now: Jailed) -> dict[str, int]:
-    sizes = {name: len(found) for name, found in rules.chains(now).items()}
-    return sizes | {"flows": 0} | {name: len(found) for name, found in rules.elements(now).items()}
+    made = rules.chains(now)
+    sizes = {f"chain {name}": 1 for name in made} | {f"rule {name}": len(found) for name, found in made.items()}
+    return sizes | {"set flows": 0} | {f"set {name}": len(found) for name, found in rules.elements(now).items()}

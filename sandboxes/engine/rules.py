@@ -3,6 +3,10 @@
 Each sandbox has a bridge of its own, so whatever goes from one to another is forwarded by the host and judged here.
 Every packet is judged by its destination, replies by their source: nothing is let through because an earlier packet
 was, so an ended exception also ends the connections that it allowed.
+
+What changes from one sandbox to the next are elements of three sets that let through; rules stay. A rule that refuses
+must never look into a `{ … }` of its own: while rules are replaced, the kernel finds such a set empty for a moment
+(measured: one packet in a few thousand came through, none with a rule for each).
 """
 
 import re
@@ -18,6 +22,8 @@ BLOCKED = (
     "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
     "224.0.0.0/4", "240.0.0.0/4",
 )  # fmt: skip
+CLOSED = (("tcp", 25), ("tcp", 53), ("udp", 53), ("tcp", 853), ("udp", 853))
+"""Everywhere: mail, and name servers other than the chosen ones."""
 FLOWS = 2000
 """Connections that one sandbox may have open: the host's table of them is everybody's."""
 PRIORITY = -10
@@ -91,9 +97,9 @@ def _from_sandbox(now: Jailed) -> list[str]:
         f"ct state new add @flows {{ ip saddr ct count over {FLOWS} }} {_REFUSED}",
         "iifname . ip daddr . meta l4proto . th dport @exceptions accept",
         "ip daddr @resolvers meta l4proto { tcp, udp } th dport 53 accept",
-        f"ip daddr {{ {', '.join(BLOCKED)} }} {_REFUSED}",
+        *(f"ip daddr {block} {_REFUSED}" for block in BLOCKED),
         f"fib daddr type != unicast {_REFUSED}",
-        f"meta l4proto . th dport {{ tcp . 25, tcp . 53, udp . 53, tcp . 853, udp . 853 }} {_REFUSED}",
+        *(f"{protocol} dport {port} {_REFUSED}" for protocol, port in CLOSED),
     ]
 
 
@@ -105,24 +111,40 @@ def _to_sandbox() -> list[str]:
         "ct state related icmp type { destination-unreachable, time-exceeded, parameter-problem } accept",
         "oifname . ip saddr . meta l4proto . th sport @exceptions accept",
         "ip saddr @resolvers meta l4proto { tcp, udp } th sport 53 accept",
-        f"ip saddr {{ {', '.join(BLOCKED)} }} drop",
+        *(f"ip saddr {block} drop" for block in BLOCKED),
     ]
 
 
 def text(now: Jailed, *, anew: bool) -> str:
-    """For `nft -f`, which does all of it at once or nothing. `anew` throws away whatever the table holds; else chains
-    stay hooked and only their content changes, so that no packet can pass between two tables."""
-    table = f"inet {table_name(now.instance)}"
+    """The whole table for `nft -f`, which does all of it at once or nothing. `anew` throws away whatever the table
+    holds; else chains stay hooked and only their content changes, so that no packet passes between two tables."""
+    table = _table(now)
     lines = [f"add table {table}"]
     if anew:
         lines += [f"delete table {table}", f"add table {table}"]
     lines += [f"add {thing.format(table=table)}" for thing in _FRAME]
-    lines += [f"flush table {table}", *(f"flush set {table} {name}" for name in ("live", "exceptions", "resolvers"))]
-    lines += [
-        f"add element {table} {name} {{ {', '.join(sorted(found))} }}" for name, found in elements(now).items() if found
-    ]
+    lines += [f"flush table {table}", *(f"flush set {table} {name}" for name in elements(now))]
+    lines += _elements("add", table, elements(now))
     lines += [f"add rule {table} {chain} {rule}" for chain, rules in chains(now).items() for rule in rules]
     return "\n".join(lines) + "\n"
+
+
+def changes(before: Jailed, now: Jailed) -> str | None:
+    """What makes the one table of the other, in elements alone: those that stay are not touched, since a moment without
+    them would cut off who is served by them. None when that is not all."""
+    if chains(before) != chains(now):
+        return None
+    old, new = elements(before), elements(now)
+    gone, come = ({name: these[name] - those[name] for name in new} for these, those in ((old, new), (new, old)))
+    return "\n".join([*_elements("delete", _table(now), gone), *_elements("add", _table(now), come)])
+
+
+def _table(now: Jailed) -> str:
+    return f"inet {table_name(now.instance)}"
+
+
+def _elements(verb: str, table: str, found: Mapping[str, set[str]]) -> list[str]:
+    return [f"{verb} element {table} {name} {{ {', '.join(sorted(each))} }}" for name, each in found.items() if each]
 
 
 _FRAME = (
