@@ -1,9 +1,11 @@
 """Contents too large for a row, kept once under their SHA-256. Written before the row that names them, so that a row
 never names what is not there; a file that no row names is garbage, not a fault, and goes after an hour.
 
-A call that is refused must leave nothing: what `pack` and `hold` put into arguments stays in memory until `keep_all`.
+A call that is refused must leave nothing: what `pack` and `hold` put into arguments stays in memory, and what arrived
+piece by piece in a file without a name, until `keep_all`.
 """
 
+import hashlib
 import os
 import tempfile
 import threading
@@ -16,6 +18,7 @@ from django.core.files.storage import FileSystemStorage, storages
 
 from .digest import INLINE_BYTES, reference
 
+PIECE_BYTES = 1 << 20
 GARBAGE_AFTER_S = 3600  # a content must be named by a row within this time after it was kept
 _one_at_a_time = threading.Lock()  # a file that is found here, to be named, is not removed between the two
 
@@ -25,7 +28,68 @@ class Held(dict[str, Any]):
 
     def __init__(self, content: bytes) -> None:
         super().__init__(reference(content))
-        self.content = content
+        self._content = content
+
+    @property
+    def content(self) -> bytes:
+        return self._content
+
+    def pieces(self) -> Iterator[bytes]:
+        yield self._content
+
+    def put(self, path: Path) -> None:
+        _write(path, self._content)
+
+
+class Arrived(Held):
+    """One whose content came piece by piece, into a file of its own that nobody else knows."""
+
+    def __init__(self, file: Path, *, sha256: str, size: int) -> None:
+        dict.__init__(self, sha256=sha256, size=size)
+        self._file = file
+
+    @property
+    def content(self) -> bytes:
+        return self._file.read_bytes()
+
+    def pieces(self) -> Iterator[bytes]:
+        with self._file.open("rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+
+    def put(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.replace(self._file, path)
+
+
+class Arriving:
+    """A content on its way in: on disk from the first byte on, never in memory. Blocking. `discard` it when it was not
+    kept; one whose server died goes with the garbage."""
+
+    def __init__(self) -> None:
+        folder = Path(_store().path("arriving"))
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder)
+        self._out, self._file = os.fdopen(handle, "wb"), Path(name)
+        self._sha256, self.size = hashlib.sha256(), 0
+
+    def write(self, piece: bytes) -> None:
+        self._out.write(piece)
+        self._sha256.update(piece)
+        self.size += len(piece)
+
+    def whole(self) -> bytes | Arrived:
+        """A short one as bytes, as `pack` takes texts; what `hold` makes of a long one."""
+        self._out.flush()
+        os.fsync(self._out.fileno())
+        self._out.close()
+        if self.size <= INLINE_BYTES:
+            return self._file.read_bytes()
+        return Arrived(self._file, sha256=self._sha256.hexdigest(), size=self.size)
+
+    def discard(self) -> None:
+        self._out.close()
+        self._file.unlink(missing_ok=True)
 
 
 def _store() -> FileSystemStorage:
@@ -57,7 +121,7 @@ def keep(held: Held) -> dict[str, Any]:
     """On return the content is on disk, whole, for an hour at least."""
     path = _path(held["sha256"])
     if not _found_young(path):
-        _write(path, held.content)
+        held.put(path)
     return dict(held)
 
 

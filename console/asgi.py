@@ -23,8 +23,10 @@ from . import health, metrics
 from .doorman import App, Limited, Receive, Scope, Send, Tagged, doorman
 from .pages import sockets
 from .signed_in import SameOrigin, SignedIn, refuse
+from .streamed import Streamed
 from .workspaces import db, keys
 
+RAW_BYTES = 100 << 20
 FILE_BYTES = 140 << 20  # 100 MB as base64 in JSON
 COMMAND_BYTES = 8 << 20  # a command of 1 MiB, each byte escaped in JSON, and its stdin
 OTHER_BYTES = 1 << 20
@@ -55,6 +57,7 @@ class KeyDjango(ASGIHandler):
 
 
 keyed = partial(doorman, KeyDjango(), authenticate=authenticate)
+raw = doorman(Streamed(KeyDjango()), limit_bytes=RAW_BYTES, authenticate=authenticate, spools=False)
 files, commands, others = (keyed(limit_bytes=limit) for limit in (FILE_BYTES, COMMAND_BYTES, OTHER_BYTES))
 pages: App = Limited(django_app, limit_bytes=OTHER_BYTES)
 
@@ -65,6 +68,7 @@ ROUTES = [
         (r"readyz", health.Ready()),
         (r"metrics", metrics.Metrics()),
         (r"v1/(openapi\.json|docs)", pages),  # what the API is, anybody may read
+        (r"v1/sandboxes/[^/]+/files/raw", raw),
         (r"v1/sandboxes/[^/]+/files", files),
         (r"v1/tools/(write|write_file)", files),
         (r"v1/sandboxes/[^/]+/commands(/.*)?", commands),

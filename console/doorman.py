@@ -36,10 +36,11 @@ REQUEST_ID = re.compile(rb"[A-Za-z0-9-]{1,64}")
 _log = logging.getLogger(__name__)
 
 
-def doorman(app: App, *, limit_bytes: int, authenticate: Authenticate) -> App:
-    """For a door that takes keys and blocks no thread: key, then length, then places for big bodies, then the door."""
+def doorman(app: App, *, limit_bytes: int, authenticate: Authenticate, spools: bool = True) -> App:
+    """For a door that takes keys and blocks no thread: key, then length, then places for big bodies, then the door. One
+    that takes its bodies as they come `spools` none, and needs no place for them."""
     inner: App = Sent(FewThreads(app))
-    if limit_bytes > BIG_BODY_BYTES:
+    if spools and limit_bytes > BIG_BODY_BYTES:
         inner = BigBodies(inner)
     return Keyed(Limited(inner, limit_bytes=limit_bytes), authenticate=authenticate)
 

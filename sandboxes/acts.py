@@ -90,8 +90,8 @@ async def propose(
     idempotency_key: str | None = None,
     content: Passage | None = None,
 ) -> Proposed:
-    """Recorded, and running or waiting for a person. Raises what the tool's `validate` and the gate raise. `content`: of
-    a write whose content comes while it is written."""
+    """Recorded, and running or waiting for a person. Raises what the tool's `validate` and the gate raise. `content`:
+    of a write whose content comes while it is written."""
     sandbox, agent = await db.read(place, caller, sandbox_id)
     proposal = await validated(
         caller, sandbox, agent, tool, arguments,

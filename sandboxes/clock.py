@@ -14,7 +14,7 @@ from approvals.leftovers import Leftovers
 from approvals.models import Action
 from console.workspaces import db
 
-from . import reconciling
+from . import artifacts, reconciling
 from .boxes import Boxes
 from .dispatch import Dispatcher
 from .errors import NoRuntime, SandboxError
@@ -48,6 +48,8 @@ class Clock:
                 await self._actions()
                 if tick % LEFTOVERS_EVERY == LEFTOVERS_FIRST and (removed := await self._leftovers.round()):
                     log.info("Removed %d kept contents that no action names.", removed)
+                if tick % LEFTOVERS_EVERY == LEFTOVERS_FIRST and (removed := await artifacts.sweep()):
+                    log.info("Removed %d artifacts that had expired or were never whole.", removed)
                 await self._sandboxes(tick)
             except SandboxError as error:
                 log.error("A round of the clock failed, next try in a moment: %s", error.detail)

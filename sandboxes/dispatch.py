@@ -100,8 +100,8 @@ class Dispatcher:
                 await bell.wait_s(1)
 
     async def submit(self, proposal: gate.Proposal, content: Passage | None = None) -> gate.Wait | gate.Pass:
-        """On the hub's loop, for a request. A Pass is followed from here on, whether or not the request lives. `content`
-        comes from that request."""
+        """On the hub's loop, for a request. A Pass is followed from here on, whether or not the request lives.
+        `content` comes from that request."""
         answer = await db.write(submit, proposal)
         if isinstance(answer, gate.Pass):
             self._follow(answer.action_id, self.execute(answer, content=content))

@@ -19,6 +19,7 @@ from .boxes import Boxes
 from .clock import Clock
 from .dispatch import Dispatcher
 from .errors import NoRuntime
+from .reads import Reads
 
 T = TypeVar("T")
 log = logging.getLogger("sandgate.host")
@@ -35,6 +36,7 @@ class Hub:
         self._main_task: asyncio.Task[None] | None = None
         self.boxes: Boxes
         self.dispatcher: Dispatcher
+        self.reads: Reads
         self._clock: Clock
 
     error: BaseException | None
@@ -63,6 +65,12 @@ class Hub:
             answer.add_done_callback(_unheard)
             raise
 
+    def soon(self, act: Callable[[], None]) -> None:
+        """`act` runs on this loop, some time: for what a request has to say as it ends. Never waits."""
+        assert self._loop is not None
+        with suppress(RuntimeError):  # its loop has ended, and with it all that could be told
+            self._loop.call_soon_threadsafe(act)
+
     async def state(self) -> dict[str, bool]:
         """Whether the loops here turn, and whether what sandboxes run on answers."""
         return await self.ask(self._state())
@@ -85,7 +93,7 @@ class Hub:
     async def _main(self) -> None:
         self._loop, self._main_task = asyncio.get_running_loop(), asyncio.current_task()
         self.boxes = Boxes(settings.VAR, settings.INSTANCE)
-        self.dispatcher = Dispatcher(self.boxes)
+        self.dispatcher, self.reads = Dispatcher(self.boxes), Reads(self.boxes)
         self._clock = Clock(self.boxes, self.dispatcher)
         try:
             await self._open()
@@ -99,6 +107,7 @@ class Hub:
             # Cancelled already: each step of the way down must still be allowed to finish.
             await self.boxes.close()
             await self.dispatcher.close()
+            await self.reads.close()
 
     async def _open(self) -> None:
         try:

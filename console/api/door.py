@@ -86,8 +86,8 @@ def door(
 ) -> Callable[[View], View]:
     """`may`: any one of these permissions opens it; none: every key. `fails`: the codes it can refuse with, beyond
     those that every call can. `shown_once`: fields of the answer that no repeated call is given. `streams`: media types
-    of an answer 200 that is no JSON, as the document has them. `takes_bytes`: the body is no JSON, and the view reads it
-    as it comes (`console.streamed`)."""
+    of an answer 200 that is no JSON, as the document has them. `takes_bytes`: the body is no JSON; the view reads it as
+    it comes (`console.streamed`)."""
     rules = Door(may, keys, has_body=method in ("POST", "PUT") and not takes_bytes)
     refusals = _by_status({*fails, *_always(rules, method, path), *(["too_large"] if takes_bytes else [])})
 

@@ -1,16 +1,16 @@
-"""Files: write one, read one. Whole files in JSON, up to 100 MB."""
+"""Files: write one, read one, list them. Whole files in JSON, up to 100 MB; as bytes they are in `raw_files`."""
 
 import asyncio
 from typing import Annotated
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
 from console.doorman import at_end, body_parsed
 from console.workspaces import permissions
 from console.workspaces.errors import Invalid
-from sandboxes import acts
+from sandboxes import file_acts
 from sandboxes.errors import FileError
 
 from . import answers, base64s, gated, schemas
@@ -23,6 +23,12 @@ FILE_BYTES = 100 << 20
 FILE_ERRORS = (
     "file_not_found", "is_a_directory", "not_a_file", "permission_denied_in_sandbox", "no_space", "bad_path",
 )  # fmt: skip
+SEEING_ERRORS = (
+    "file_not_found", "permission_denied_in_sandbox", "bad_path", "sandbox_gone", "sandbox_not_enabled", "no_runtime",
+    "channel_lost", "sandbox_error",
+)  # fmt: skip
+READ_ERRORS = (*SEEING_ERRORS, "is_a_directory", "not_a_file")
+FilePath = Annotated[str, Query(min_length=1, max_length=4096, description="A relative one starts at `/work`.")]
 
 
 @door(
@@ -61,20 +67,20 @@ def _decode(content: str, encoding: schemas.Encoding) -> bytes:
 @door(
     router, "GET", "/sandboxes/{sandbox_id}/files", may=(permissions.SANDBOXES_RUN,), gate="recorded",
     answers={200: schemas.File},
-    fails=(*FILE_ERRORS, "not_utf8", "sandbox_gone", "sandbox_not_enabled", "no_runtime", "too_large", "no_capacity"),
+    fails=(*READ_ERRORS, "not_utf8", "too_large", "no_capacity"),
 )  # fmt: skip
 async def read_file(
     request: HttpRequest,
     sandbox_id: str,
-    path: Annotated[str, Query(min_length=1, max_length=4096)],
+    path: FilePath,
     encoding: schemas.Encoding = "utf-8",
 ) -> HttpResponseBase:
     """Read a whole file. Up to 100 MB; with `encoding=utf-8`, one that is not UTF-8 is refused. Answers over 8 MiB take
     turns, one at a time for each agent: one that waited 60 s for its own is answered 503 `no_capacity`."""
     who = caller(request)
-    turn = acts.Turn(who.agent_id or who.key_id)
+    turn = file_acts.Turn(who.agent_id or who.key_id)
     at_end(request.scope, turn.end)  # type: ignore[attr-defined]
-    content, found = await acts.read_file(who, sandbox_id, path, turn)
+    content, found = await file_acts.read_file(who, sandbox_id, path, turn)
     answer = schemas.File(
         path=found.path,
         content=await asyncio.to_thread(_encode, content, encoding, found.path),
@@ -93,3 +99,21 @@ def _encode(content: bytes | bytearray, encoding: schemas.Encoding, path: str) -
     except UnicodeDecodeError as error:
         detail = f"{path} is not UTF-8 (byte {error.start}). Read it with `encoding=base64`."
         raise FileError("not_utf8", detail, path=path) from error
+
+
+@door(
+    router, "GET", "/sandboxes/{sandbox_id}/files/list", may=(permissions.SANDBOXES_RUN,), gate="recorded",
+    answers={200: schemas.Files}, fails=(*SEEING_ERRORS, "not_a_directory"),
+)  # fmt: skip
+async def list_files(
+    request: HttpRequest,
+    sandbox_id: str,
+    path: FilePath,
+    depth: Annotated[int, Query(ge=1, le=20, description="1: what lies in the directory itself.")] = 1,
+) -> HttpResponseBase:
+    """List what lies in a directory. In the order of the names' bytes, what lies in a directory right behind it. Links
+    are named and not followed. At most 10,000 entries, or what was found in 10 s; `truncated` says that there is
+    more."""
+    found = await file_acts.list_files(caller(request), sandbox_id, path, depth)
+    content = await asyncio.to_thread(lambda: schemas.Files.of(found).model_dump_json().encode())
+    return HttpResponse(content, content_type=answers.JSON)

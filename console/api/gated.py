@@ -13,7 +13,6 @@ from django.http import HttpRequest
 
 from approvals import told
 from approvals.models import Action
-from console.workspaces.keys import Caller
 from sandboxes import acts
 
 from . import once
@@ -47,18 +46,17 @@ async def call(request: HttpRequest, sandbox_id: str, tool: str, arguments: dict
     An agent's call is one of its key's waits from before it is proposed: one too many proposes nothing. A workspace
     key's is none: it waits for no person, and how many commands a sandbox runs at once is bounded elsewhere.
     """
-    who = caller(request)
+    who, began = caller(request), monotonic()
     with waiting(who.key_id) if who.is_agent else nullcontext():
-        return await _call(request, who, sandbox_id, tool, arguments, reason)
+        scope = once.scope_of(request) or None
+        proposed = await acts.propose(who, sandbox_id, tool, arguments, reason=reason, idempotency_key=scope)
+        arguments.clear()
+        return await ended(request, proposed, began=began)
 
 
-async def _call(
-    request: HttpRequest, who: Caller, sandbox_id: str, tool: str, arguments: dict[str, Any], reason: str
-) -> Ended:
-    began = monotonic()
-    scope = once.scope_of(request) or None
-    proposed = await acts.propose(who, sandbox_id, tool, arguments, reason=reason, idempotency_key=scope)
-    arguments.clear()
+async def ended(request: HttpRequest, proposed: acts.Proposed, *, began: float) -> Ended:
+    """Waits for its end, within the time that such a call has in all."""
+    who = caller(request)
     budget_s: float = getattr(settings, "GATED_CALL_S", GATED_CALL_S) if who.is_agent else RECORDED_CALL_S
     action = await acts.settled(who, proposed.action_id, wait_s=max(0.0, budget_s - (monotonic() - began)))
     given(request, action)

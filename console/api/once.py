@@ -1,4 +1,5 @@
-"""`Idempotency-Key` on a POST: it acts once, and the same call again is given the same answer.
+"""`Idempotency-Key` on a POST, or a PUT that is an action: it acts once, and the same call again is given the same
+answer.
 
 Calls that are actions hand `scope_of` to the gate, whose actions are their answers; all others are `acting_once`. What
 is shown once is never kept, so it is null in an answer given again.
@@ -36,7 +37,7 @@ _running: set[asyncio.Task[Any]] = set()
 
 def scope_of(request: HttpRequest) -> str:
     """One word for the call's method, address and Idempotency-Key; empty without one."""
-    sent = request.headers.get(HEADER, "") if request.method == "POST" else ""
+    sent = request.headers.get(HEADER, "") if request.method in ("POST", "PUT") else ""
     if not sent:
         return ""
     if len(sent) > MOST:

@@ -14,8 +14,10 @@ from .shapes import Entry, RunResult, WriteResult
 
 TEXT_LIMIT = 8192
 BIGGEST = 2**62
+LONGEST_MS = 2**31 - 1
 _CODE = re.compile(r"[a-z_]{1,40}")
 _NO_TEXT = re.compile("[\ud800-\udfff]")
+_BOOT = re.compile(r"[A-Za-z0-9]{1,64}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 REFUSALS = {"too_many_commands", "bad_request", "busy", "command_ended", "stdin_full", "stdin_closed"}
 FILE_CODES = {
@@ -90,7 +92,7 @@ def run_result(message: dict[str, Any]) -> RunResult:
         stopped=flag(good, "stopped"),
         left_running=flag(good, "left_running"),
         signalled=flag(good, "signalled"),
-        duration_ms=number(good, "duration_ms"),
+        duration_ms=number(good, "duration_ms", most=LONGEST_MS),
         stdout_bytes=stdout_bytes,
         stderr_bytes=stderr_bytes,
         lost_bytes=everything if settled else number(good, "lost_bytes", most=everything),
@@ -158,4 +160,6 @@ def boot(message: dict[str, Any], *, version: int) -> str:
     """The runner's id of this start, from its welcome."""
     if number(message, "version") != version:
         raise BrokenFrame("another version of the protocol")
-    return text(message, "boot")
+    if not _BOOT.fullmatch(boot := text(message, "boot")):
+        raise BrokenFrame("boot is no id")
+    return boot

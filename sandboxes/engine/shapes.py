@@ -150,10 +150,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Entry:
-    """One name in a listing. `path` is relative to the listed directory; bytes of it that are no UTF-8 are lone
-    surrogates. `size` and `mode` of a link are its own."""
+    """One name in a listing. `path` is relative to the listed directory; any bytes but NUL. `size` and `mode` of a link
+    are its own."""
 
-    path: str
+    path: bytes
     type: Literal["file", "dir", "link", "other"]
     size: int
     mode: int

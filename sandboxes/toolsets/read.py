@@ -1,9 +1,10 @@
-"""Read a whole file with the rights of `agent`. Never asks; its bytes go to the outputs, not into a row."""
+"""Read a file with the rights of `agent`, whole or a part. Never asks; its bytes go to whoever asked, not into a row."""
 
 from collections.abc import Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from console.workspaces.errors import Invalid
 from console.workspaces.models import Agent
 from sandboxes.errors import FileError
 from sandboxes.turns import LARGE_BYTES, Turn
@@ -13,14 +14,20 @@ from . import arguments as check
 if TYPE_CHECKING:
     from approvals.gate import Pass
     from sandboxes.engine import Box, FileRead
+    from sandboxes.passage import Passage
 
 NAME, VERSION, KIND = "read", 1, "read"
 CONTENT_BYTES = 100 << 20
 
 
 def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:
-    check.only(arguments, "path")
-    return {"path": check.path(arguments.get("path"))}
+    """`offset` (below 0: from the end) and `limit` stand there only when a part is asked for."""
+    check.only(arguments, "path", "offset", "limit")
+    part = {name: arguments[name] for name in ("offset", "limit") if arguments.get(name) is not None}
+    for name, value in part.items():
+        if type(value) is not int or abs(value) >= 1 << 53 or (name == "limit" and value < 0):
+            raise Invalid(f"`{name}` is a number of bytes.", field=name)
+    return {"path": check.path(arguments.get("path")), **part}
 
 
 async def execute(pass_: "Pass", box: "Box", turn: Turn) -> tuple[bytearray, dict[str, Any]]:
@@ -32,7 +39,28 @@ async def execute(pass_: "Pass", box: "Box", turn: Turn) -> tuple[bytearray, dic
             content = await _content(file, turn)
         finally:
             await file.close()
-        return content, {"path": file.path, "size": len(content), "sha256": file.sha256, "mode": file.mode}
+        return content, _result(file, len(content))
+
+
+async def open_part(pass_: "Pass", box: "Box") -> "FileRead":
+    """For `send`: no byte beyond the size that it has now."""
+    part = {name: pass_.arguments[name] for name in ("offset", "limit") if name in pass_.arguments}
+    return await box.read(pass_, pass_.arguments["path"], fixed=True, **part)
+
+
+async def send(file: "FileRead", passage: "Passage") -> dict[str, Any]:
+    """To whoever takes it, as fast as they do."""
+    sent = 0
+    async with aclosing(file.chunks()) as chunks:
+        async for chunk in chunks:
+            if not await passage.put(chunk):
+                raise FileError("interrupted", f"Whoever asked for {file.path} has left.", path=file.path)
+            sent += len(chunk)
+    return _result(file, sent)
+
+
+def _result(file: "FileRead", size: int) -> dict[str, Any]:
+    return {"path": file.path, "size": size, "sha256": file.sha256, "mode": file.mode}
 
 
 async def _content(file: "FileRead", turn: Turn) -> bytearray:

