@@ -13,6 +13,7 @@ import pytest
 
 from lib.daemon import OwnDaemon
 from lib.place import Place
+from sandboxes.engine import RunRequest
 from sandboxes.errors import BoxGone, NoRuntime
 from tests.gvisor.engines import Bench, Collected, OnePass, loop_files, new_config
 
@@ -58,11 +59,17 @@ def restart(daemon, number, *, away_s):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_short_restart_goes_unnoticed(daemon, own_bench, number):
+    """Neither by who waits for a command nor by who follows one in the background."""
     box = own_bench.create()
-    running = own_bench.begin(own_bench.bashing(box, "for i in $(seq 100); do echo $i; sleep 0.1; done; exit 3"))
+    counting = ["bash", "-c", "for i in $(seq 100); do echo $i; sleep 0.1; done; exit 3"]
+    running = own_bench.begin(own_bench.running(box, *counting))
+    sink = Collected()
+    own_bench.do(box.start(OnePass(box.sandbox_id, "run", "act_bg"), RunRequest(argv=counting, timeout_s=None)))
+    following = own_bench.begin(box.follow("act_bg", sink))
     time.sleep(1)
     restart(daemon, number, away_s=0.3)
-    ran = running.result(30)
+    ran, followed = running.result(30), following.result(30)
+    assert (followed.exit_code, followed.lost_bytes, bytes(sink.stdout)) == (3, 0, ran.out)
     assert ran.code == 3
     assert ran.text.split() == [str(n) for n in range(1, 101)]
     assert (ran.gaps, ran.result.lost_bytes) == ([], 0)
