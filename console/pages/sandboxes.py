@@ -3,6 +3,7 @@
 Acts are those of `sandboxes.acts`, the same that REST calls. Must never make a sandbox, nor show one of others.
 """
 
+import signal
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from console.workspaces import permissions
 from console.workspaces.errors import SandgateError
 from console.workspaces.keys import Caller
 from sandboxes import acts
-from sandboxes.models import Sandbox
+from sandboxes.models import Command, Sandbox
 
 from . import rows
 from .shell import complain, member_page, say
@@ -61,9 +62,35 @@ def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
         "rows": [rows.row(action) for action in actions.order_by("-created_at")[:ACTIONS_SHOWN]],
         "waiting": actions.pending().count(),
         "idle_at": _idle_at(sandbox),
+        "running": _running(sandbox),
+        "exceptions": _exceptions(sandbox),
         "may_run": permissions.SANDBOXES_RUN in request.here.may,
     }
     return render(request, "sandboxes/detail.html", shown)
+
+
+def _running(sandbox: Sandbox) -> list[tuple[Command, rows.Row]]:
+    """Commands with a process that lives, and what each of them is."""
+    found = list(sandbox.commands.filter(Q(status="running") | Q(left_running=True)).order_by("-pk"))
+    actions = Action.objects.select_related("agent").in_bulk([command.action_id for command in found])
+    return [(command, rows.row(actions[command.action_id])) for command in found]
+
+
+def _exceptions(sandbox: Sandbox) -> int:
+    if sandbox.network == "none" or sandbox.agent is None:
+        return 0
+    return sandbox.agent.network_exceptions.filter(ended_at=None).count()
+
+
+@member_page("sandboxes", permissions.SANDBOXES_RUN, methods=("POST",))
+def stop_command(request: Any, sandbox_id: str, command_id: str) -> HttpResponseBase:
+    here = request.here
+    try:
+        async_to_sync(acts.stop_command)(Caller.of_member(here.member), sandbox_id, command_id, signal.SIGTERM)
+        say(request, f"{command_id} is stopped, with all that it had started.")
+    except SandgateError as caught:
+        complain(request, caught.detail)
+    return redirect("sandbox", here.workspace.pk, sandbox_id)
 
 
 @member_page("sandboxes", permissions.SANDBOXES_RUN, methods=("POST",))

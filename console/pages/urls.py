@@ -18,6 +18,11 @@ urlpatterns = [
     path("w/<str:workspace_id>/sandboxes", sandboxes.listed, name="sandboxes"),
     path("w/<str:workspace_id>/sandboxes/<str:sandbox_id>", sandboxes.detail, name="sandbox"),
     path("w/<str:workspace_id>/sandboxes/<str:sandbox_id>/delete", sandboxes.delete, name="delete-sandbox"),
+    path(
+        "w/<str:workspace_id>/sandboxes/<str:sandbox_id>/commands/<str:command_id>/stop",
+        sandboxes.stop_command,
+        name="stop-command",
+    ),
     path("w/<str:workspace_id>/audit", audit.listed, name="audit"),
     path("w/<str:workspace_id>/agents", agents.listed, name="agents"),
     path("w/<str:workspace_id>/agents/<str:agent_id>", agents.tools, name="agent-tools"),

@@ -123,3 +123,27 @@ def test_what_keeps_a_sandbox_from_being_deleted_is_said_on_its_page(cast, brows
     answer = alice.post(url(cast, "sandboxes", sandbox.pk, "delete"), follow=True)
     assert answer.redirect_chain[-1][0] == url(cast, "sandboxes", sandbox.pk)
     assert "no sandbox host" in answer.content.decode()
+
+
+def test_what_runs_is_on_the_page_with_its_stop_for_who_may(cast, browser, sandbox) -> None:
+    action = pending(cast.caller(cast.scout), "sleep 1234", sandbox_id=sandbox.pk)
+    command = sandbox.commands.create(action_id=action.pk, background=True)
+    ended = pending(cast.caller(cast.scout), "sleep 4321", sandbox_id=sandbox.pk)
+    sandbox.commands.create(action_id=ended.pk, status="exited", ended_at=timezone.now())
+    stop = url(cast, "sandboxes", sandbox.pk, "commands", command.pk, "stop")
+    page = browser(cast.alice).get(url(cast, "sandboxes", sandbox.pk)).content.decode()
+    processes = page.split("Processes", 1)[1].split("What was asked", 1)[0]
+    assert "sleep 1234" in processes
+    assert f'action="{stop}"' in processes
+    assert "sleep 4321" not in processes
+    assert stop not in browser(cast.bob).get(url(cast, "sandboxes", sandbox.pk)).content.decode()
+    assert browser(cast.bob).post(stop).status_code == 403
+    assert browser(cast.mallory).post(stop).status_code == 404
+
+
+def test_a_jailed_network_is_said_with_its_exceptions(cast, browser, sandbox) -> None:
+    Sandbox.objects.update(network="public")
+    cast.scout.network_exceptions.create(address="10.9.0.2", protocol="tcp", port=443)
+    cast.scout.network_exceptions.create(address="10.9.0.3", protocol="tcp", port=443, ended_at=timezone.now())
+    page = browser(cast.bob).get(url(cast, "sandboxes", sandbox.pk)).content.decode()
+    assert "public, jailed, 1 exception" in page
