@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+ANY_BRIDGE = "sgn"
+"""Begins the bridges of every instance on the machine."""
 
 
 class Unusable(Exception):
@@ -39,6 +41,16 @@ def _unusable(named: str, why: object) -> Unusable:
 def instance(path: Path) -> str:
     """The id in every host-wide name (labels, volumes, run directory): two state directories never share one."""
     return hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
+
+
+def bridge_prefix(instance: str) -> str:
+    """Begins every bridge of its sandboxes. An interface's name ends at 15 bytes, an instance's does not."""
+    return f"{ANY_BRIDGE}{hashlib.sha256(instance.encode()).hexdigest()[:8]}"
+
+
+def table_name(instance: str) -> str:
+    """Of its network jail; nft takes no dash in a name."""
+    return f"sandgate_{instance.replace('-', '_')}"
 
 
 def secret_key(path: Path) -> str:

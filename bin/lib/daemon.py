@@ -13,7 +13,7 @@ from typing import Any
 
 import docker
 
-from lib import debian, leftovers, signals
+from lib import debian, jail, leftovers, signals
 from lib.place import Place
 from lib.say import Stop, say
 
@@ -66,6 +66,7 @@ class OwnDaemon:
                 "a Docker daemon of our own needs root. Run as root, or name one that has gVisor in DOCKER_HOST."
             )
         self.place.run.mkdir(mode=0o700, exist_ok=True)
+        jail.need()
         changed = self._configure(runtimes)
         if pid := self.pid():
             if changed:
@@ -87,6 +88,7 @@ class OwnDaemon:
             "live-restore": True,
             "bridge": "none",
             "iptables": False,
+            "ip-forward": False,  # that is the whole host's; the jail turns single interfaces where it must
             "log-level": "warn",
             "runtimes": runtimes,
         }
@@ -152,6 +154,7 @@ class OwnDaemon:
         if self.pid() is None:
             leftovers.unmount(self.place.run, self.place.var)
             leftovers.free_loops(self.place.var)
+            jail.clear(self.place)
             shutil.rmtree(self.place.run, ignore_errors=True)
 
     def _wait_until_gone(self, pid: int) -> None:

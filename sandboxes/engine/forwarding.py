@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from console.state import ANY_BRIDGE, bridge_prefix
+
 from . import hostnet
 from .hostnet import NetworkFault
-from .names import ANY_BRIDGE, bridge_prefix
 from .rules import Lane
 
 LEGACY_TABLES = Path("/proc/net/ip_tables_names")

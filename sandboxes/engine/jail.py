@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from console.state import table_name
 from sandboxes import counters
 
 from . import hostnet, rules
 from .hostnet import NetworkFault
-from .names import table_name
 from .rules import Jailed, Lane, Opening
 
 log = logging.getLogger("sandgate.jail")

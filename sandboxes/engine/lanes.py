@@ -8,6 +8,8 @@ the first one on; there is no moment before some port is isolated.
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from ipaddress import IPv4Network
 from typing import Any
@@ -18,7 +20,7 @@ from docker.types import IPAMConfig, IPAMPool
 from . import hostnet
 from .daemon import Daemon, NotFound, Refused
 from .hostnet import NetworkFault
-from .names import LABEL_INSTANCE, LABEL_SANDBOX, bridge_name, bridge_prefix, network_name
+from .names import LABEL_INSTANCE, LABEL_SANDBOX, bridge_name, network_name
 from .rules import Lane
 from .shapes import EngineConfig
 
@@ -59,13 +61,14 @@ class Lanes:
             lane = self._lane(sandbox_id, number)
             if any(lane.subnet.overlaps(other) for other in taken if other.prefixlen > BLOCK):
                 continue
-            self._taken.add(number)
-            self.known[sandbox_id] = lane
+            self._taken.add(number)  # and so it stays where Docker refuses it: that will not change soon
             try:
-                await self._daemon.call(lambda client, lane=lane: self._create(client, lane))  # type: ignore[misc]
-                return lane
+                network = await self._daemon.call(partial(self._create, lane=lane))
             except Refused as error:  # somebody else's network lies there, or the bridge is there already
                 why = error.explanation or error
+                continue
+            self.known[sandbox_id] = replace(lane, network=network)
+            return self.known[sandbox_id]
         raise NetworkFault(f"Docker made no network for sandbox {sandbox_id}: {why}")
 
     def _free(self) -> Iterator[int]:
@@ -83,12 +86,11 @@ class Lanes:
     def _lane(self, sandbox_id: str, number: int) -> Lane:
         subnet = IPv4Network((int(self.block.network_address) + (number << (32 - LANE)), LANE))
         gateway, address = subnet.hosts()
-        network, bridge = network_name(self._instance, sandbox_id), bridge_name(self._instance, number)
-        return Lane(sandbox_id, network, bridge, str(address), str(gateway), subnet)
+        return Lane(sandbox_id, "", bridge_name(self._instance, number), str(address), str(gateway), subnet)
 
-    def _create(self, client: docker.DockerClient, lane: Lane) -> None:
-        client.networks.create(
-            lane.network,
+    def _create(self, client: docker.DockerClient, *, lane: Lane) -> str:
+        made = client.networks.create(
+            network_name(self._instance, lane.sandbox_id),
             driver="bridge",
             # The jail masquerades, on every daemon the same way.
             options={_BRIDGE: lane.bridge, _MASQUERADE: "false"},
@@ -96,6 +98,7 @@ class Lanes:
             labels={LABEL_INSTANCE: self._instance, LABEL_SANDBOX: lane.sandbox_id},
             enable_ipv6=False,
         )
+        return str(made.id)
 
     async def remove(self, lane: Lane) -> None:
         """The network, which is no longer one that the jail lets through; its address stays taken until `free`."""
@@ -116,7 +119,7 @@ def _lane(found: dict[str, Any]) -> Lane:
     subnet = IPv4Network(found["IPAM"]["Config"][0]["Subnet"])
     gateway, address = subnet.hosts()
     bridge = found["Options"][_BRIDGE]
-    return Lane(found["Labels"][LABEL_SANDBOX], found["Name"], bridge, str(address), str(gateway), subnet)
+    return Lane(found["Labels"][LABEL_SANDBOX], found["Id"], bridge, str(address), str(gateway), subnet)
 
 
 def free_block(instance: str, taken: list[IPv4Network]) -> IPv4Network:
@@ -143,11 +146,3 @@ def in_use() -> list[IPv4Network]:
         if route["dst"] not in ("default", "0.0.0.0/1", "128.0.0.0/1"):
             found.append(IPv4Network(route["dst"]))
     return found
-
-
-def clear(instance: str) -> None:
-    """Bridges whose Docker is gone."""
-    for link in hostnet.asked("link"):
-        if link["ifname"].startswith(bridge_prefix(instance)):
-            with suppress(NetworkFault):
-                hostnet.tool("ip", "link", "delete", link["ifname"])

@@ -1,9 +1,9 @@
 """What containers, volumes and labels are called. Every host-wide name carries the instance; nothing else makes one."""
 
-import hashlib
 import re
 import secrets
 
+from console.state import bridge_prefix
 from sandboxes.errors import SandboxError
 
 LABEL_INSTANCE = "sandgate.instance"
@@ -40,27 +40,9 @@ def runner_volume_name(instance: str, content: str) -> str:
     return f"sandgate-{instance}-runner-{content}"
 
 
-ANY_BRIDGE = "sgn"
-"""Begins every bridge of every instance on the machine."""
-
-
-def _short(instance: str) -> str:
-    return hashlib.sha256(instance.encode()).hexdigest()[:8]
-
-
 def network_name(instance: str, sandbox_id: str) -> str:
     return f"sandgate-{instance}-{checked(sandbox_id)}"
 
 
-def bridge_prefix(instance: str) -> str:
-    """An interface's name ends at 15 bytes, an instance's does not."""
-    return f"{ANY_BRIDGE}{_short(instance)}"
-
-
 def bridge_name(instance: str, number: int) -> str:
     return f"{bridge_prefix(instance)}{number:03x}"
-
-
-def table_name(instance: str) -> str:
-    """nft takes no dash in a name."""
-    return f"sandgate_{instance.replace('-', '_')}"

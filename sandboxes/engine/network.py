@@ -105,6 +105,7 @@ class Network:
     async def make(self, sandbox_id: str) -> Lane:
         """A network for a new sandbox, through which nothing comes until `admit`."""
         await self.ready()
+        await self.remove(sandbox_id)  # of a start before this one, whose end Docker did not take
         try:
             return await self._lanes.make(sandbox_id, await asyncio.to_thread(lanes.in_use))
         except NetworkFault as error:

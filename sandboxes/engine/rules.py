@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from typing import Literal
 
-from .names import ANY_BRIDGE, bridge_prefix, table_name
+from console.state import ANY_BRIDGE, bridge_prefix, table_name
 
 BLOCKED = (
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
@@ -38,6 +38,7 @@ class Lane:
 
     sandbox_id: str
     network: str
+    """Docker's id of it: two may have one name."""
     bridge: str
     address: str
     gateway: str

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from console.state import table_name
 from sandboxes.engine import forwarding, hostnet, rules
 from sandboxes.engine.hostnet import NetworkFault, tool
 from sandboxes.engine.jail import Jail
-from sandboxes.engine.names import table_name
 from sandboxes.engine.rules import Jailed, Opening
 
 from .netspaces import ABROAD, BEYOND, BLOCK, METADATA, PRIVATE, PUBLIC, RESOLVER, Net, in_own_namespace
