@@ -1,7 +1,7 @@
 """The sandbox engine: gVisor sandboxes on Docker, and the calls into them. The only code that imports docker."""
 
 from .answers import Refusal
-from .box import Box, Overdue
+from .box import Box
 from .daemon import Unreachable
 from .engine import CreateFailed, Engine
 from .rules import Opening, Protocol
@@ -20,7 +20,7 @@ from .shapes import (
     WriteRequest,
     WriteResult,
 )
-from .transfers import FileRead, Interrupted
+from .transfers import FileRead, Interrupted, Overdue
 
 __all__ = [
     "BadCommand",

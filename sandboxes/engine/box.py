@@ -11,14 +11,14 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sandboxes.errors import FileError, SandboxError
+from sandboxes.errors import FileError
 from sandboxes.runner import frames
 
 from . import answers, running
 from .channel import Call, Channel, ChannelLost
 from .link import Link
 from .shapes import Listing, RunRequest, RunResult, Seen, Sink, StreamName, WriteRequest, WriteResult
-from .transfers import FileRead, Upload, listing
+from .transfers import FileRead, Overdue, Upload, listing
 
 if TYPE_CHECKING:
     from approvals.gate import Pass
@@ -45,10 +45,6 @@ class Ask:
     attached: tuple[bytes, ...] = ()
     sink: Sink | None = None
     offsets: dict[int, int] = field(default_factory=lambda: dict.fromkeys(_STREAMS, 0))
-
-
-class Overdue(SandboxError):
-    code = "sandbox_unresponsive"
 
 
 class Box:
@@ -258,7 +254,8 @@ def _check_replaceable(file: FileRead, size: int) -> None:
 async def _collect(channel: Channel, call: Call, ask: Ask) -> dict[str, Any]:
     """Output into the sink, acknowledged once the sink has it, until the result."""
     while (frame := await call.next()).kind == frames.OUT:
-        if ask.sink is None or frame.flags not in _STREAMS or frame.offset < ask.offsets[frame.flags]:
+        in_range = frame.flags in _STREAMS and ask.offsets[frame.flags] <= frame.offset <= answers.BIGGEST
+        if ask.sink is None or not in_range:
             raise frames.BrokenFrame("output out of order")
         await ask.sink.put(_STREAMS[frame.flags], frame.offset, frame.payload)
         ask.offsets[frame.flags] = frame.offset + len(frame.payload)

@@ -19,6 +19,8 @@ from .link import Link
 from .shapes import Listing, WriteRequest, WriteResult
 
 ACK_BYTES = 256 << 10
+STALL_S = 120.0
+"""A runner that is well sends the next piece, or says that it took one, in far less: a disk may be slow."""
 LISTING_BYTES = 16 << 20
 
 
@@ -26,6 +28,22 @@ class Interrupted(SandboxError):
     """The connection broke in the middle of a file. Nothing was written; the same call may be made again."""
 
     code = "channel_lost"
+
+
+class Overdue(SandboxError):
+    """It may have come to something; the runner does not tell."""
+
+    code = "sandbox_unresponsive"
+
+
+async def _next(call: Call, path: str) -> frames.Frame:
+    if (frame := call.poll()) is not None:
+        return frame
+    try:
+        async with asyncio.timeout(STALL_S):
+            return await call.next()
+    except TimeoutError as error:
+        raise Overdue(f"The sandbox has said nothing about {path} for {STALL_S:g} s. Try again, or stop it.") from error
 
 
 class Upload:
@@ -59,7 +77,7 @@ class Upload:
     async def _ask(self, channel: Channel, call: Call) -> dict[str, Any]:
         """After a break in the middle of a long file: the runner may have had all of it by then."""
         channel.send(frames.pack_request(channel.tag, call.ref, {"op": "resume", "id": self._id}))
-        answer = (await call.next()).message()
+        answer = (await _next(call, self._asked.path)).message()
         if answer.get("unknown") is True:
             raise Interrupted(f"The connection broke while {self._asked.path} was sent. Nothing was written.")
         return answer
@@ -73,7 +91,10 @@ class Upload:
         sent = credited = 0
         async with aclosing(self._pieces()) as pieces:
             async for data in pieces:
-                while (news := await call.next() if sent - credited >= WINDOW_BYTES else call.poll()) is not None:
+                while True:
+                    is_full = sent - credited >= WINDOW_BYTES
+                    if (news := await _next(call, asked.path) if is_full else call.poll()) is None:
+                        break
                     if news.kind == frames.RESULT:  # refused before the end: no use in sending the rest
                         return news.message()
                     credited = _credit(news, credited, sent)
@@ -81,7 +102,7 @@ class Upload:
                 sent += len(data)
                 await channel.drain()
         channel.send(frames.pack(channel.tag, frames.DATA, ref=call.ref, flags=frames.END))
-        while (frame := await call.next()).kind != frames.RESULT:
+        while (frame := await _next(call, asked.path)).kind != frames.RESULT:
             credited = _credit(frame, credited, sent)
         return frame.message()
 
@@ -129,7 +150,7 @@ class Incoming:
             call = channel.call()
             try:
                 channel.send(frames.pack_request(channel.tag, call.ref, message))
-                first = await call.next()
+                first = await _next(call, str(message["path"]))
                 if first.kind == frames.INFO:
                     return cls(link, channel, call, str(message["path"]), first.message())
                 answers.ok(first.message())
@@ -157,7 +178,7 @@ class Incoming:
     async def _checked(self) -> AsyncGenerator[bytes, None]:
         got = acked = 0
         sha256 = hashlib.sha256()
-        while (frame := await self._call.next()).kind == frames.CONTENT:
+        while (frame := await _next(self._call, self._asked)).kind == frames.CONTENT:
             if frame.offset != got:
                 raise frames.BrokenFrame("content out of order")
             got += len(frame.payload)

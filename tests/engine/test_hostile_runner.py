@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from sandboxes.engine import RunRequest, WriteRequest
+from sandboxes.engine import Overdue, RunRequest, WriteRequest, transfers
 from sandboxes.engine.attach import AttachFailed
 from sandboxes.errors import BoxGone, FileError
 from sandboxes.runner import frames
@@ -74,6 +74,8 @@ LIES = {
     "a result that is no JSON": lambda liar, ref: liar.say(frames.RESULT, b"\xff\xfe", ref=ref),
     "a result that is a list": lambda liar, ref: liar.say(frames.RESULT, b"[]", ref=ref),
     "a result without anything": lambda liar, ref: liar.say(frames.RESULT, {}, ref=ref),
+    "output beyond all numbers": lambda liar, ref: liar.say(frames.OUT, b"x", ref=ref, flags=1, offset=2**63),
+    "a time beyond all times": lambda liar, ref: liar.say(frames.RESULT, {"ok": {**OK, "duration_ms": 2**40}}, ref=ref),
     "an exit code out of range": lambda liar, ref: liar.say(frames.RESULT, {"ok": {**OK, "exit_code": 256}}, ref=ref),
     "a deep result": lambda liar, ref: liar.say(frames.RESULT, b'{"a":' * 20_000, ref=ref),
     "an unknown stream": lambda liar, ref: liar.say(frames.OUT, b"x", ref=ref, flags=7),
@@ -257,3 +259,36 @@ def test_stream_arrives_in_pieces_of_any_size(tmp_path):
     sink = Collected()
     play(tmp_path, slow, lambda box: run(box, sink))
     assert bytes(sink.stdout) == b"abc"
+
+
+@pytest.mark.parametrize("boot", ["", "x" * 65, "a b", "../x", "\0", 1, None, ["boot1"]])
+def test_an_id_of_a_start_that_is_none_is_no_welcome(tmp_path, boot):
+    async def nothing(liar, frame):
+        pass
+
+    async def scene(box):
+        pytest.fail("it was let in")
+
+    liar = Liar(tmp_path / "docker.sock", nothing)
+    liar.boot = boot
+    with pytest.raises(frames.BrokenFrame):
+        asyncio.run(boxed(liar, scene))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "said"),
+    [
+        (read, None, None),
+        (read, frames.INFO, {"path": "/work/x", "size": 5, "mode": 420}),
+        (write, None, None),
+        (write, frames.CREDIT, b""),
+    ],
+)
+def test_a_runner_that_falls_silent_in_a_file_is_not_waited_for_without_end(tmp_path, monkeypatch, call, kind, said):
+    monkeypatch.setattr(transfers, "STALL_S", 0.2)
+
+    async def scene(box):
+        with pytest.raises(Overdue, match="/work/x"):
+            await call(box)
+
+    play(tmp_path, lambda liar, ref: kind and liar.say(kind, said, ref=ref), scene)
