@@ -8,7 +8,7 @@ from typing import Any
 
 import docker
 
-from lib import image, keeper, registration, runsc
+from lib import image, jail, keeper, registration, runsc
 from lib.daemon import OwnDaemon, theirs
 from lib.place import Place
 from lib.say import Stop
@@ -42,6 +42,7 @@ def with_theirs(place: Place, address: str) -> dict[str, Any]:
     }
     if not paths:
         raise Stop(lacks_runsc(place, address))
+    jail.need()
     return proven(place, address, list(paths), own_docker=False, paths=paths)
 
 
