@@ -34,7 +34,7 @@ _create_s = Histogram(
 )  # fmt: skip
 _commands = Counter("sandgate_commands", "Commands that ended, by how.", ["end"], registry=REGISTRY)
 _command_s = Histogram(
-    "sandgate_command_seconds", "A command, from its approval to its end as stored.",
+    "sandgate_command_seconds", "A command that was waited for, from its approval to its end as stored.",
     buckets=_COMMAND_S, registry=REGISTRY,
 )  # fmt: skip
 _overhead_s = Histogram(
@@ -67,9 +67,12 @@ def created(*, how: How, seconds: float, outcome: Outcome = "ready") -> None:
         _create_s.labels(how).observe(seconds)
 
 
-def command_ended(end: str, *, seconds: float, own_seconds: float) -> None:
-    """`seconds`: as the server saw it; `own_seconds`: as the runner timed the command itself."""
+def command_ended(end: str) -> None:
     _commands.labels(end if end in ENDS else "lost").inc()
+
+
+def command_took(seconds: float, *, own_seconds: float) -> None:
+    """`seconds`: as the server saw it; `own_seconds`: as the runner timed the command itself."""
     _command_s.observe(seconds)
     _overhead_s.observe(max(0.0, seconds - own_seconds))
 

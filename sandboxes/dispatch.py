@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from django.db import transaction
@@ -18,7 +19,7 @@ from approvals import gate
 from approvals.models import Action
 from console.workspaces import bus, db
 
-from . import artifacts, commands, lifecycle, reconciling
+from . import artifacts, commands, counters, lifecycle, reconciling
 from .boxes import STOPPED, Boxes
 from .engine import Box, Overdue
 from .errors import BoxGone, FileError, SandboxError
@@ -182,6 +183,7 @@ class Dispatcher:
     async def execute(self, pass_: gate.Pass, *, resume: bool = False, content: Passage | None = None) -> None:
         """Runs it and writes its end, whatever that is. Without a Pass there is no way in here."""
         tool, more = named(pass_.tool), [content] if content else []
+        began_at = monotonic()
         try:
             box = await self._boxes.ready_box(pass_.sandbox_id)
             outputs = Outputs(pass_.action_id, self._boxes.output_mb(pass_.sandbox_id))
@@ -199,6 +201,10 @@ class Dispatcher:
         else:
             await db.write(succeed, pass_, result)
             self._let_go(box, pass_, result)
+            if pass_.tool == "run" and not result.get("background"):
+                counters.command_ended(result["status"])
+                if not resume:
+                    counters.command_took(monotonic() - began_at, own_seconds=result["duration_ms"] / 1000)
         finally:
             if content:
                 content.leave()
@@ -217,6 +223,8 @@ class Dispatcher:
         detail = STOPPED if gone and self._boxes.stopping else error.detail
         status = "unknown" if silent else "failed"
         await db.write(fail, pass_, status=status, code=error.code, detail=detail, began=gone or silent)
+        if pass_.tool == "run" and (gone or silent):
+            counters.command_ended("lost")
 
 
 def _is_told_at_once(pass_: gate.Pass) -> bool:

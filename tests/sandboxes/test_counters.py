@@ -29,15 +29,15 @@ def test_a_create_is_counted_by_how_and_timed_only_when_it_came_to_something() -
 
 def test_the_overhead_of_a_command_is_what_it_did_not_take_itself() -> None:
     before = value("sandgate_command_overhead_seconds_sum"), value("sandgate_command_seconds_sum")
-    counters.command_ended("exited", seconds=2.0, own_seconds=1.5)
-    counters.command_ended("exited", seconds=1.0, own_seconds=1.2)  # two clocks: never negative
+    counters.command_took(2.0, own_seconds=1.5)
+    counters.command_took(1.0, own_seconds=1.2)  # two clocks: never negative
     assert value("sandgate_command_overhead_seconds_sum") - before[0] == pytest.approx(0.5)
     assert value("sandgate_command_seconds_sum") - before[1] == pytest.approx(3.0)
 
 
 def test_reasons_and_ends_that_nobody_listed_make_no_new_series() -> None:
     counters.reaped("name of a workspace")
-    counters.command_ended("rm -rf /", seconds=1, own_seconds=1)
+    counters.command_ended("rm -rf /")
     text = generate_latest(counters.REGISTRY).decode()
     assert "name of a workspace" not in text
     assert "rm -rf" not in text
