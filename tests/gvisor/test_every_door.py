@@ -8,14 +8,15 @@ import pytest
 
 from .served import Served, until
 
-# A valid body for each gated call, and how to see in the sandbox that it has happened.
+# What each gated call sends, and how to see in the sandbox that it has happened.
 CALLS = {
-    "run_command": ({"command": "touch /work/by-command"}, "/work/by-command"),
-    "send_input": ({"data": "go\n"}, "/work/by-input"),
-    "write_file": ({"path": "/work/by-write", "content": "x"}, "/work/by-write"),
+    "run_command": ({"json": {"command": "touch /work/by-command"}}, "/work/by-command"),
+    "send_input": ({"json": {"data": "go\n"}}, "/work/by-input"),
+    "write_file": ({"json": {"path": "/work/by-write", "content": "x"}}, "/work/by-write"),
+    "write_raw_file": ({"params": {"path": "/work/by-bytes"}, "content": b"x"}, "/work/by-bytes"),
 }
-# What never asks, because it only takes back what a Pass began.
-NEVER_ASK = {"stop_command"}
+# What never asks, because it only takes back what a Pass began, or copies out and leaves all in there as it is.
+NEVER_ASK = {"stop_command", "publish_artifact"}
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +55,9 @@ def test_no_door_into_a_sandbox_is_open_to_an_agent(served: Served) -> None:
         found = [door for door in doors(api) if door[0] not in NEVER_ASK]
         assert {name for name, _, _ in found} == set(CALLS), "a new door: add it here, with a call that shows its gate"
         for name, method, path in found:
-            body, trace = CALLS[name]
+            sent, trace = CALLS[name]
             with pytest.raises(httpx.ReadTimeout):
-                impatient.request(method, path.format(**ids), json=body)
+                impatient.request(method, path.format(**ids), **sent)
             (action,) = api.get("/actions", params={"status": "pending"}).json()["items"]
             assert not exists(api, sandbox, trace)
             decision = {"verdict": "approve", "digest": action["digest"]}
