@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
 from functools import partial
@@ -24,17 +23,16 @@ from console.workspaces.keys import Caller
 
 from . import counters, exceptions, lifecycle, overdue, profiles
 from .engine import Box, Engine, EngineConfig
-from .errors import BoxGone, NoCapacity, NoRuntime, SandboxError
+from .errors import BoxGone, NoRuntime, SandboxError
 from .models import Sandbox
 from .outputs import SEGMENT_BYTES
 from .pool import Pool, facts_of, spec_of
 from .profiles import NewSandbox
+from .room import Room
 
 log = logging.getLogger("sandgate.boxes")
 STOPPED = "Sandgate was stopped by its operator, and its sandboxes with it."
 LOOKED_WITHIN_S = 35  # the clock looks each few seconds
-CREATES_WAITING = 64  # of this host, those under way included
-MEMORY_LEFT_MB = 256  # so much of the machine's must be free before another sandbox starts
 JUST_USED_S = 5
 AWAY_FOR_S = 60
 """So long Docker may be away before what ran on it counts as lost. Callers are told after seconds."""
@@ -47,13 +45,12 @@ class Boxes:
         self._var, self._instance = var, instance
         self.engine: Engine | None = None
         self.stopping = False
-        self.pool = Pool(self)
+        self.room, self.pool = Room(), Pool(self)
         self._boxes: dict[str, Box] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._used_at: dict[str, float] = {}
         self._output_mb: dict[str, int] = {}
-        self._away: set[str] = set()  # lost with their Docker, and looked for
-        self._creates: set[asyncio.Task[None] | None] = set()
+        self._away: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked_at = 0.0
         self._why_not = f"No gVisor runtime is set up here. {FIX}"
@@ -155,17 +152,27 @@ class Boxes:
                 raise BoxGone(f"Sandbox {sandbox.pk} was restarted from outside.", reason="crashed")
         except BoxGone as error:
             # A daemon that stopped took the sandbox with it, whatever exit code that then shows.
-            reason = "host_lost" if sandbox.pk in self._away and error.reason == "crashed" else error.reason
+            reason = "host_lost" if self.is_away(sandbox.pk) and error.reason == "crashed" else error.reason
             await self._lost_for_good(sandbox, reason)
             return await self._row(sandbox.pk)
         self._adopt(box, sandbox)
+        if self.is_away(sandbox.pk):
+            await self._stop_lost(box)
         return sandbox
+
+    async def _stop_lost(self, box: Box) -> None:
+        """While it was away, commands in it were told to be lost. They do not go on behind everybody's back."""
+        for action_id in await db.read(lifecycle.lost_commands, box.sandbox_id):
+            with suppress(SandboxError):
+                await box.stop(action_id)
 
     async def _start_again(self, sandbox: Sandbox) -> None:
         engine = self.ready()
         if not engine.keeps(sandbox.pk):
             await self._end(sandbox, "host_lost", actor=audit.SYSTEM)
             raise BoxGone(f"The disk of sandbox {sandbox.pk} is not there any more.", reason="host_lost")
+        if not await engine.has_image(sandbox.image_id):  # another was built or pulled since, and this one removed
+            await db.write(lifecycle.image_replaced, sandbox, await engine.image_id(sandbox.image))
         box = await engine.create(spec_of(sandbox), kept=True)
         if await db.write(lifecycle.started, sandbox, **facts_of(box)):
             self._adopt(box, sandbox)
@@ -180,45 +187,33 @@ class Boxes:
 
     # --- made --------------------------------------------------------------------------------------------------------
 
-    @property
-    def somebody_waits(self) -> bool:
-        """For a sandbox to be made."""
-        return bool(self._creates)
-
     async def create(self, caller: Caller, new: NewSandbox) -> Sandbox:
         """A running sandbox. Whatever fails, nothing is left: no container, no live row."""
         engine, began_at = self.ready(), monotonic()
-        with self._counted():
+        with self.room.entered():
             if new.persistent and not self.can_stop:
                 raise NoRuntime("This host cannot keep a sandbox's files over a stop. Leave `persistent` out.")
             profile = await db.read(profiles.resolve, caller, new, can_network=self.can_network)
             image_id = await engine.image_id(profile.image)
-            sandbox = await db.write(lifecycle.make, caller, new, image_id=image_id, can_network=self.can_network)
+            sandbox = await self._row_of(caller, new, image_id)
             async with self._lock(sandbox.pk):
                 how = await self._make(engine, sandbox)
         counters.created(how=how, seconds=monotonic() - began_at)
         self.pool.wake()
         return await self._row(sandbox.pk)
 
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        task = asyncio.current_task()
+    async def _row_of(self, caller: Caller, new: NewSandbox, image_id: str) -> Sandbox:
+        """A write that was begun is committed whoever waits for it: cut off here, its row is not left behind."""
+        writing = asyncio.ensure_future(
+            db.write(lifecycle.make, caller, new, image_id=image_id, can_network=self.can_network)
+        )
         try:
-            self._check_room()
-        except NoCapacity:
-            counters.created(how="cold", seconds=0, outcome="refused")
+            return await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing])
+            if writing.exception() is None:
+                await self._undo(writing.result())
             raise
-        self._creates.add(task)
-        try:
-            yield
-        finally:
-            self._creates.discard(task)
-
-    def _check_room(self) -> None:
-        if len(self._creates) >= CREATES_WAITING:
-            raise NoCapacity(f"{CREATES_WAITING} sandboxes are being made here already. Ask again in a moment.")
-        if (left_mb := _memory_left_mb()) < MEMORY_LEFT_MB:
-            raise NoCapacity(f"The host has {left_mb} MB of memory left, too little for a sandbox.", retry_after=30)
 
     async def _make(self, engine: Engine, sandbox: Sandbox) -> counters.How:
         """Its lock is held, so who deletes it meanwhile comes after: the row is ended then, and everything goes."""
@@ -316,9 +311,15 @@ class Boxes:
 
     # --- lost --------------------------------------------------------------------------------------------------------
 
+    def is_away(self, sandbox_id: str) -> bool:
+        """Lost with its Docker, and looked for: it may well go on."""
+        return sandbox_id in self._away
+
     def _lost(self, sandbox_id: str, reason: str) -> None:
         if self._let_go(sandbox_id) is None:
             return
+        if reason == "host_lost":
+            self._away.add(sandbox_id)
         # A context of its own: it is told by a connection that some request opened, and is no work of that request.
         task = asyncio.get_running_loop().create_task(self._after_loss(sandbox_id, reason), context=Context())
         self._tasks.add(task)
@@ -330,7 +331,6 @@ class Boxes:
         if reason != "host_lost":
             return await self.give_up(sandbox_id, reason)
         gone_at = monotonic() + AWAY_FOR_S
-        self._away.add(sandbox_id)
         try:
             while monotonic() < gone_at and not self.stopping:
                 with suppress(NoRuntime):
@@ -366,10 +366,9 @@ class Boxes:
         if self.engine is None:
             return
         self.stopping = True
-        for task in [task for task in self._creates if task]:
-            task.cancel()
-        if waiting := [task for task in (*self._creates, *self._tasks) if task]:
-            await asyncio.wait(waiting, timeout=10)
+        await self.room.clear(within_s=10)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=10)
         turns = asyncio.Semaphore(CLOSE_AT_ONCE)
         rows = await db.read(lambda: list(Sandbox.objects.live()))
         await asyncio.gather(self.pool.close(), *(self._close(sandbox, turns) for sandbox in rows))
@@ -386,12 +385,3 @@ class Boxes:
                         await self._set_down(sandbox.pk, "host_lost")
             except SandboxError as error:
                 log.error("Sandbox %s could not be removed: %s", sandbox.pk, error.detail)
-
-
-def _memory_left_mb() -> int:
-    """Of this machine; a great many where that cannot be told."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return 1 << 30
-    return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("MemAvailable:")), 1 << 30)

@@ -16,7 +16,7 @@ from typing import Any
 
 from console.workspaces import db
 
-from . import commands
+from . import commands, counters
 from .boxes import Boxes
 from .errors import BoxGone, SandboxError
 from .outputs import Name, Outputs
@@ -24,6 +24,7 @@ from .toolsets import run
 
 log = logging.getLogger("sandgate.following")
 AGAIN_S = 5.0
+AWAY_AGAIN_S = 0.5
 FREE_BYTES = 64 << 20
 PACE_BYTES_S = 8 << 20
 
@@ -95,6 +96,9 @@ class Following:
                 box = self._boxes.box(sandbox_id)
                 ended = await box.follow(action_id, Paced(outputs), have=outputs.sizes)
             except BoxGone:
+                if self._boxes.is_away(sandbox_id):  # nobody waits for an answer here
+                    await asyncio.sleep(AWAY_AGAIN_S)
+                    continue
                 ended = None
             except (SandboxError, OSError) as error:  # a full disk here, too: the runner keeps what it can meanwhile
                 log.error("The command of %s is followed again in %g s: %s", action_id, AGAIN_S, error)
@@ -103,13 +107,20 @@ class Following:
             break
         if ended is None:
             await db.write(commands.lose_in_background, action_id, outputs.sizes)
+            counters.command_ended("lost")
             return
-        await db.write(commands.end_in_background, action_id, run.result(ended, outputs))
+        result = run.result(ended, outputs)
+        await db.write(commands.end_in_background, action_id, result)
+        counters.command_ended(result["status"])
         box.settled(action_id)  # only now: until it is stored, the runner's copy is the only one
         if ended.left_running:
             await self._until_empty(action_id, sandbox_id)
 
     async def _until_empty(self, action_id: str, sandbox_id: str) -> None:
-        with suppress(BoxGone):  # and with the sandbox all that was left
-            await self._boxes.box(sandbox_id).emptied(action_id)
+        while True:
+            with suppress(BoxGone):  # and with the sandbox all that was left
+                await self._boxes.box(sandbox_id).emptied(action_id)
+            if not self._boxes.is_away(sandbox_id):
+                break
+            await asyncio.sleep(AWAY_AGAIN_S)
         await db.write(commands.emptied, action_id)

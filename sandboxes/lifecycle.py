@@ -21,7 +21,7 @@ from console.workspaces.models import Agent, Workspace
 
 from . import limits, pooled, profiles, states
 from .errors import BoxGone
-from .models import Sandbox
+from .models import Command, Sandbox
 from .profiles import NewSandbox
 from .toolsets import arguments as check
 
@@ -103,6 +103,14 @@ def stop(sandbox: Sandbox, reason: str, *, actor: audit.Actor = audit.SYSTEM) ->
 
 
 @transaction.atomic
+def image_replaced(sandbox: Sandbox, image_id: str) -> None:
+    """It goes on with what its image is now. What waits in it was shown to a person as something else."""
+    sandbox.image_id = image_id
+    Sandbox.objects.filter(pk=sandbox.pk).update(image_id=image_id)
+    _supersede(sandbox, f"The image of sandbox {sandbox.pk} was replaced while this waited.", code="settings_changed")
+
+
+@transaction.atomic
 def end(
     sandbox: Sandbox, reason: str, *, actor: audit.Actor = audit.SYSTEM, deleted: bool = False, because: str = ""
 ) -> bool:
@@ -114,10 +122,14 @@ def end(
         return _forget(current) if deleted else False
     if not states.advance(current, old=current.status, new="ended", actor=actor, reason=reason, **fields):
         return False
-    for action in Action.objects.filter(sandbox_id=sandbox.pk, status__in=["pending", "approved"]):
-        why = because or f"Sandbox {sandbox.pk} ended ({reason}) before this could start."
-        gate.supersede(action, f"{why} It was not run.", code="sandbox_gone")
+    why = because or f"Sandbox {sandbox.pk} ended ({reason}) before this could start."
+    _supersede(sandbox, why, code="sandbox_gone")
     return True
+
+
+def _supersede(sandbox: Sandbox, why: str, *, code: str) -> None:
+    for action in Action.objects.filter(sandbox_id=sandbox.pk, status__in=["pending", "approved"]):
+        gate.supersede(action, f"{why} It was not run.", code=code)
 
 
 def _forget(sandbox: Sandbox) -> bool:
@@ -130,6 +142,11 @@ def of_conversation(caller: Caller, conversation: str) -> Sandbox | None:
     if caller.is_agent:
         return live.filter(agent_id=caller.agent_id).first()
     return live.filter(agent_id=None, key__member_id=caller.member_id).order_by("created_at").first()
+
+
+def lost_commands(sandbox_id: str) -> list[str]:
+    """Their actions: commands whose end nobody will hear of any more."""
+    return list(Command.objects.filter(sandbox_id=sandbox_id, status="lost").values_list("action_id", flat=True))
 
 
 def find(caller: Caller, sandbox_id: str) -> Sandbox:

@@ -77,7 +77,7 @@ class Pool:
 
     @property
     def _has_time(self) -> bool:
-        return not self._boxes.somebody_waits and monotonic() > self._quiet_until
+        return not self._boxes.room.is_used and monotonic() > self._quiet_until
 
     async def _wishes(self) -> list[Wish]:
         """As far as the host's own limit goes, the workspaces that used a sandbox last first."""

@@ -8,7 +8,10 @@ at first, since each container and each disk has its row before it is made.
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from django.utils import timezone
 
 from console.workspaces import audit, db
 
@@ -20,6 +23,7 @@ from .models import Sandbox
 if TYPE_CHECKING:
     from .boxes import Boxes
 
+STARTS_WITHIN = timedelta(seconds=30)  # once nobody is at work on it
 log = logging.getLogger("sandgate.reconciling")
 
 
@@ -66,7 +70,9 @@ async def _remove_stray(boxes: Boxes, sandbox_id: str) -> None:
 async def _agree(boxes: Boxes, sandbox: Sandbox, container: Found | None) -> None:
     if boxes.is_at_work_on(sandbox.pk):
         return
-    if sandbox.status == "stopped" and not boxes.engine_there().keeps(sandbox.pk):
+    if sandbox.status == "starting" and sandbox.created_at < timezone.now() - STARTS_WITHIN:
+        await boxes.end(sandbox, "crashed", actor=audit.SYSTEM)  # whoever made it is gone
+    elif sandbox.status == "stopped" and not boxes.engine_there().keeps(sandbox.pk):
         await boxes.end(sandbox, "host_lost", actor=audit.SYSTEM)  # its files went behind our back
     elif sandbox.status == "stopped" and container is not None:
         await boxes.set_down(sandbox.pk)

@@ -241,6 +241,13 @@ class Engine:
             raise NoRuntime(f"There is no image {wanted} in Docker. {fix}") from error
         return str(image.id)
 
+    async def has_image(self, image_id: str) -> bool:
+        try:
+            await self.daemon.call(lambda client: client.api.inspect_image(image_id))
+        except docker.errors.ImageNotFound:
+            return False
+        return True
+
     def _oom(self, container_id: str) -> None:
         if (box := self._boxes.get(container_id)) is not None:
             box.note_oom()
