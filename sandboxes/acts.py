@@ -48,9 +48,9 @@ class Proposed:
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """Up to 10 MiB of each stream; when `truncated`, the first and the last 5 MiB."""
+    """Up to 10 MiB of each stream; when `truncated`, the first and the last 5 MiB. `command` as it is now."""
 
-    command_id: str
+    command: Command
     stdout: bytes
     stderr: bytes
     truncated: bool
@@ -255,7 +255,7 @@ def output_now(action: Action) -> CommandOutput | None:
         for name in ("stdout", "stderr")
     }
     return CommandOutput(
-        command_id=command.pk,
+        command=command,
         stdout=streams["stdout"].content,
         stderr=streams["stderr"].content,
         truncated=any(stream.truncated for stream in streams.values()),

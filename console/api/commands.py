@@ -68,14 +68,15 @@ async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
     printed, result = await acts.output(action), action.result
     assert printed, f"{action.pk} ran no command"
     assert result, f"{action.pk} succeeded without a result"
+    command = printed.command
     answer = schemas.Executed(
-        id=printed.command_id,
-        status=result["status"],
+        id=command.pk,
+        status=command.status,  # type: ignore[arg-type]  # it has ended
         stdout=await answers.text(printed.stdout),
         stderr=await answers.text(printed.stderr),
         truncated=printed.truncated,
-        left_running=[printed.command_id] if result["left_running"] else [],
-        reason=result.get("reason"),
+        left_running=[command.pk] if command.left_running else [],
+        reason=command.reason,
         action_id=action.pk,
         joined=joined,
         **{name: result[name] for name in NUMBERS},

@@ -147,11 +147,6 @@ class Transfer:
     def acked(self, flag: int, offset: int) -> None:
         """Only a read is acknowledged."""
 
-    def stop(self, when_empty: Callable[[int], None]) -> None:
-        if self.result is None:
-            self.abort()
-        when_empty(0)
-
     def forget_output(self) -> None:
         """Keeps none."""
 

@@ -221,7 +221,7 @@ async def test_what_stops_a_proposal_says_so_at_once(ask, place):
         ({"argv": []}, "argv"),
         ({"command": "a", "timeout": 0}, "timeout"),
         ({"command": "a", "timeout": 1e9}, "timeout"),
-        ({"command": "a", "background": True}, "background"),
+        ({"command": "a", "background": "yes"}, "background"),
         ({"command": "a", "env": {"A B": "1"}}, "env"),
         ({"command": "x" * ((1 << 20) + 1)}, "command"),
     ],
