@@ -19,6 +19,7 @@ from .shapes import BoxSpec, EngineConfig
 PIDS_EACH, PIDS_BESIDE = 2, 624
 """A backstop: at this limit gVisor's kernel itself dies, which has two host threads for each of the sandbox's and some
 of its own. Commands meet RLIMIT_NPROC long before."""
+CPU_PERIOD_US = 100_000
 TMP = "size=64m,mode=1777,nosuid,nodev,exec"
 CAPABILITIES = ("CHOWN", "KILL", "SETUID", "SETGID", "SETPCAP", "SYS_ADMIN")
 
@@ -55,7 +56,8 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
         "security_opt": ["no-new-privileges"],
         "mem_limit": memory,
         "memswap_limit": memory,
-        "nano_cpus": int(spec.cpus * 1e9),
+        "cpu_period": CPU_PERIOD_US,  # Docker refuses `nano_cpus` beyond what the machine has
+        "cpu_quota": int(spec.cpus * CPU_PERIOD_US),
         "pids_limit": PIDS_EACH * spec.processes + PIDS_BESIDE,
         "shm_size": "16m",
     }
