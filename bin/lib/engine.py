@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,22 @@ def own(place: Place, *, own_docker: bool) -> OwnDaemon | None:
     return None if theirs() else daemon
 
 
-def ready(place: Place, daemon: OwnDaemon | None) -> dict[str, Any]:
-    """Starts and finds all parts, and returns what is in `engine.json` then."""
-    return with_own(place, daemon) if daemon else with_theirs(place, theirs() or "")
+def ready(place: Place, daemon: OwnDaemon | None, images: Iterable[str] = ()) -> dict[str, Any]:
+    """Starts and finds all parts, and returns what is in `engine.json` then. `images` are wanted beside the default one
+    and those that were wanted before."""
+    wanted = {*images, *remembered(place).get("images", ())}
+    return with_own(place, daemon, wanted) if daemon else with_theirs(place, theirs() or "", wanted)
 
 
-def with_own(place: Place, own: OwnDaemon) -> dict[str, Any]:
+def with_own(place: Place, own: OwnDaemon, images: set[str]) -> dict[str, Any]:
     found = runsc.get(place)
     runtimes = registration.candidates(found)
     own.start(runtimes)
-    return proven(place, own.address, list(runtimes), own_docker=True, paths={name: found.path for name in runtimes})
+    paths = {name: found.path for name in runtimes}
+    return proven(place, own.address, list(runtimes), own_docker=True, paths=paths, images=images)
 
 
-def with_theirs(place: Place, address: str) -> dict[str, Any]:
+def with_theirs(place: Place, address: str, images: set[str]) -> dict[str, Any]:
     with closing(docker.DockerClient(base_url=address, timeout=60)) as client:
         all_runtimes = client.info()["Runtimes"]
     paths = {
@@ -43,20 +47,22 @@ def with_theirs(place: Place, address: str) -> dict[str, Any]:
     if not paths:
         raise Stop(lacks_runsc(place, address))
     jail.need()
-    return proven(place, address, list(paths), own_docker=False, paths=paths)
+    return proven(place, address, list(paths), own_docker=False, paths=paths, images=images)
 
 
 def proven(
-    place: Place, address: str, runtimes: list[str], *, own_docker: bool, paths: dict[str, Path]
+    place: Place, address: str, runtimes: list[str], *, own_docker: bool, paths: dict[str, Path], images: set[str]
 ) -> dict[str, Any]:
     """What is written down has started a sandbox just now."""
     with closing(docker.DockerClient(base_url=address, timeout=120)) as client:
-        wanted = image.ensure(client, place.cache)
+        wanted = image.ensure(client, place.cache, "default")
+        others = {stock: image.ensure(client, place.cache, stock) for stock in sorted(images & image.STOCK.keys())}
         runtime = registration.first_working(client, wanted, remembered_first(place, runtimes))
     facts = {
         "docker_host": address,
         "runtime": runtime,
         "image": wanted,
+        "images": others,
         "own_docker": own_docker,
         "runsc": {"path": str(paths[runtime]), "version": runsc.version(paths[runtime])},
         "kernel": os.uname().release,
@@ -70,12 +76,18 @@ def proven(
 
 def remembered_first(place: Place, runtimes: list[str]) -> list[str]:
     """What worked before on this kernel is tried first: each failing try costs half a second."""
-    try:
-        last = json.loads(place.engine_json.read_text())
-        worked = last["runtime"] if last["kernel"] == os.uname().release else None
-    except (OSError, ValueError, KeyError):
-        worked = None
+    last = remembered(place)
+    worked = last.get("runtime") if last.get("kernel") == os.uname().release else None
     return sorted(runtimes, key=lambda runtime: runtime != worked)
+
+
+def remembered(place: Place) -> dict[str, Any]:
+    """What the last start wrote down."""
+    try:
+        found = json.loads(place.engine_json.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def lacks_runsc(place: Place, address: str) -> str:

@@ -1,4 +1,4 @@
-"""The default sandbox image: built from Debian packages alone, kept as a tar, imported where the daemon lacks it."""
+"""The stock sandbox images: built from Debian packages alone, kept as tars, imported where the daemon lacks them."""
 
 import fcntl
 import hashlib
@@ -11,8 +11,9 @@ from lib import debian
 from lib.place import CHECKOUT
 from lib.say import Stop, run, say
 
-RECIPE = CHECKOUT / "images/default"
-PARTS = ("build", "in-image.sh", "packages")
+RECIPES = CHECKOUT / "images"
+STOCK = {"default": ("default",), "node": ("default", "node")}
+"""An image by its name, and whose packages it holds. The product knows the names too: `console.workspaces.settings`."""
 CHANGES = [
     "ENV PATH=/usr/local/bin:/usr/bin:/bin",
     "ENV LANG=C.UTF-8",
@@ -21,21 +22,26 @@ CHANGES = [
 ]
 
 
-def name() -> str:
+def packages(stock: str) -> list[Path]:
+    return [RECIPES / part / "packages" for part in STOCK[stock]]
+
+
+def name(stock: str) -> str:
     """Named by its recipe: another recipe is another image, and sandboxes made before keep theirs."""
     digest = hashlib.sha256()
-    for part in PARTS:
-        digest.update((RECIPE / part).read_bytes())
+    for part in (RECIPES / "build", RECIPES / "in-image.sh", *packages(stock)):
+        digest.update(part.read_bytes())
     digest.update("\n".join(CHANGES).encode())
-    return f"sandgate/default:{digest.hexdigest()[:12]}"
+    return f"sandgate/{stock}:{digest.hexdigest()[:12]}"
 
 
-def ensure(client: docker.DockerClient, cache: Path) -> str:
-    if chosen := os.environ.get("SANDGATE_IMAGE"):
+def ensure(client: docker.DockerClient, cache: Path, stock: str) -> str:
+    """Its name in Docker, where it is when this returns."""
+    if stock == "default" and (chosen := os.environ.get("SANDGATE_IMAGE")):
         return existing(client, chosen)
-    wanted = name()
+    wanted = name(stock)
     if not client.images.list(name=wanted):
-        tar = build(wanted, cache)
+        tar = build(stock, wanted, cache)
         say(f"importing the sandbox image {wanted}")
         repository, tag = wanted.split(":")
         client.api.import_image_from_file(str(tar), repository=repository, tag=tag, changes=CHANGES)
@@ -48,14 +54,14 @@ def existing(client: docker.DockerClient, chosen: str) -> str:
     return chosen
 
 
-def build(wanted: str, cache: Path) -> Path:
+def build(stock: str, wanted: str, cache: Path) -> Path:
     tar = cache / f"{wanted.replace('/', '-').replace(':', '-')}.tar"
     with (cache / "image.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two instances starting at once build it once
         if not tar.exists():
             debian.need("mmdebstrap", "mmdebstrap ca-certificates", why="builds the sandbox image")
-            say("building the sandbox image from Debian packages (about a minute, once per machine)")
+            say(f"building the sandbox image {stock} from Debian packages (a minute or two, once per machine)")
             part = tar.with_suffix(".part.tar")
-            run([str(RECIPE / "build"), str(part), debian.mirror()])
+            run([str(RECIPES / "build"), str(part), debian.mirror(), *map(str, packages(stock))])
             part.rename(tar)
     return tar

@@ -19,6 +19,7 @@ A skipped test is a failure: what cannot run here is not tested here.
 `bench` runs only when it is named. It measures and does not judge: tables of ratios, kept in tests/bench/out too.
 Its arguments go to the scripts in tests/bench: bin/test bench --runs 200"""
 NEEDS_ENGINE = {"gvisor", "browser", "bench"}
+IMAGES = ("node",)
 BIN = CHECKOUT / ".venv/bin"
 CHECKS: dict[str, list[str | Path]] = {
     "ruff": [BIN / "ruff", "check", "."],
@@ -71,7 +72,7 @@ def run_all(here: Place, parts: list[str], more: list[str], *, own_docker: bool)
         if "browser" in parts:
             debian.need("chromium", "chromium fonts-liberation", why="browser tests")
         if NEEDS_ENGINE & set(parts):
-            engine.ready(here, own)
+            engine.ready(here, own, IMAGES if "gvisor" in parts else ())
         failed = [name for part in parts for name in run_part(here, part, more, env)]
     finally:
         signals.stopping()

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.forget_first_run:
             return forget_first_run(here)
         venv.enter("requirements.txt")
-        return serve(here, own_docker=options.own_docker)
+        return serve(here, own_docker=options.own_docker, images=options.image)
     except Stop as stop:
         print(f"sandgate: {stop}", file=sys.stderr)
         return 1
@@ -48,6 +48,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bin/up", description=ABOUT, epilog=SETTINGS, formatter_class=form)
     parser.add_argument("--own-docker", action="store_true", help="start a Docker daemon of our own beside yours")
     parser.add_argument("--forget-first-run", action="store_true", help="delete first-run.json and its secrets")
+    more = "also build this sandbox image; once asked for, later starts keep it"
+    parser.add_argument("--image", action="append", default=[], choices=["node"], help=more)
     return parser.parse_args(arguments)
 
 
@@ -61,7 +63,7 @@ def forget_first_run(here: Place) -> int:
     return 0
 
 
-def serve(here: Place, *, own_docker: bool) -> int:
+def serve(here: Place, *, own_docker: bool, images: Sequence[str]) -> int:
     from lib import engine  # needs .venv
 
     held = lock.take(here)
@@ -69,7 +71,7 @@ def serve(here: Place, *, own_docker: bool) -> int:
     own = engine.own(here, own_docker=own_docker)
     orderly = False
     try:
-        engine.ready(here, own)
+        engine.ready(here, own, images)
         env = {**os.environ, "SANDGATE_VAR": str(here.var)}
         code, told = child.run([str(venv.PYTHON), str(CHECKOUT / "manage.py"), "up"], env)
         orderly = told or code == 0  # even where a second Ctrl-C killed it: whoever says stop wants nothing left
