@@ -157,6 +157,8 @@ def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
     path, content, mode = str(rest.pop("path")), rest.pop("content"), rest.pop("mode", None)
     about = [_replaces(path, bases)] + ([f"mode {mode:04o}"] if mode is not None else [])
     name = draw.one_line(path)
+    if not isinstance(content, str) and "sha256" not in content:  # a member's: nobody had to look at it first
+        return Sheet(name, "End of file", [*about, "streamed, so it was not kept; the result has its size and hash"])
     if not isinstance(content, str) and not _is_text(content):
         return Sheet(name, "End of file", about + _binary(content))
     old = _base(bases.get(path))

@@ -87,7 +87,7 @@ def raw(request: Any, action_id: str) -> HttpResponseBase:
     """The exact bytes of the command or the file, as a download: never as a page of this origin."""
     arguments = _action(request, action_id).arguments
     value = arguments.get("command", arguments.get("content"))
-    if value is None:
+    if value is None or (isinstance(value, dict) and "sha256" not in value):
         raise Http404
     return _download(payloads.content(value), f"{action_id}.bin")
 

@@ -73,7 +73,8 @@ def _summary(action: Action) -> tuple[str, str, str, str]:
         return ("terminal", *_command(arguments["command"] if "command" in arguments else " ".join(arguments["argv"])))
     if action.tool == "write":
         content, path = arguments["content"], str(arguments["path"])
-        size = number(len(content.encode()) if isinstance(content, str) else content["size"], "byte")
+        told = len(content.encode()) if isinstance(content, str) else content["size"]
+        size = "streamed" if told is None else number(told, "byte")
         new = action.bases.get(path, "unknown") is None
         return "file-plus" if new else "file-pen", "write", path, f"new, {size}" if new else size
     return "circle-dot", draw.one_line(action.tool), "", ""

@@ -13,6 +13,7 @@ from approvals.errors import TooMany
 from approvals.leftovers import Leftovers
 from approvals.models import Action, PayloadUse
 from console.workspaces import agents, permissions
+from console.workspaces.errors import Invalid
 from sandboxes.toolsets import run as run_tool
 from sandboxes.toolsets import write
 from tests.approvals.proposals import pending, run
@@ -150,3 +151,54 @@ def test_actions_from_before_are_given_their_contents(cast):
     PayloadUse.objects.all().delete()
     import_module("approvals.migrations.0002_payload_use").fill(apps, None)
     assert dict(action.payload_uses.values_list("sha256", "size")) == {"a" * 64: 5 << 20, "b" * 64: 0}
+
+
+def arrived(content):
+    arriving = payloads.Arriving()
+    for at in range(0, len(content), 700):
+        arriving.write(content[at : at + 700])
+    return arriving, arriving.whole()
+
+
+def test_what_comes_piece_by_piece_is_the_same_payload_as_what_was_held_whole(blobs):
+    content = os.urandom(5000)
+    arriving, found = arrived(content)
+    held = payloads.hold(content)
+    assert found == held
+    assert (found.content, b"".join(found.pieces())) == (content, content)
+    assert not payloads.path(found).exists()
+    assert payloads.keep_all({"content": found}) == {"content": dict(held)}
+    assert payloads.path(held).read_bytes() == content
+    arriving.discard()
+    assert on_disk(blobs) == [payloads.path(held)]
+
+
+def test_a_short_one_stands_in_the_arguments_as_if_it_had_come_at_once(blobs):
+    arriving, found = arrived(b"x" * 4096)
+    assert found == b"x" * 4096
+    arriving.discard()
+    assert on_disk(blobs) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_not_let_in_leaves_nothing_and_what_a_dead_server_left_is_garbage(blobs):
+    arriving, _ = arrived(bytes(5000))
+    arriving.discard()
+    arriving.discard()
+    assert on_disk(blobs) == []
+    dead = payloads.Arriving()
+    dead.write(bytes(5000))
+    (file,) = on_disk(blobs)
+    os.utime(file, (time.time(), time.time() - payloads.GARBAGE_AFTER_S - 1))
+    assert asyncio.run(Leftovers().round()) == 1
+    assert on_disk(blobs) == []
+
+
+def test_an_agent_cannot_stream_past_the_gate(committed_cast):
+    with pytest.raises(Invalid):
+        write.validate({"path": "a", "content": write.Streamed(5)}, committed_cast.scout)
+    assert write.validate({"path": "a", "content": write.Streamed(5)}, None)["content"] == {"streamed": True, "size": 5}
+    with pytest.raises(Invalid):
+        write.validate({"path": "a", "content": write.Streamed((100 << 20) + 1)}, None)
+    with pytest.raises(Invalid):
+        write.validate({"path": "a", "content": {"streamed": True, "size": 5}}, None)

@@ -453,3 +453,32 @@ def test_whoever_may_not_is_refused_before_anything_is_read(files: Files) -> Non
         client.endheaders()
         assert client.getresponse().status == status  # not a byte of the body was sent
         client.close()
+
+
+def test_a_server_that_dies_in_the_middle_of_both_leaves_no_half_file_and_two_actions_that_end(tmp_path: Path) -> None:
+    served = Served(tmp_path / "var").up()
+    try:
+        files = Files(served)
+        files.run("truncate -s 200M long")
+        with (
+            files.connect("GET", "long") as reading,
+            files.connect("PUT", "half", "Content-Length: 9000000") as writing,
+        ):
+            assert b" 200 " in reading.recv(100)
+            writing.sendall(bytes(5 * MB))
+            open_ = until(lambda: len(found := running(files.member)) == 2 and found)
+            served.kill()
+        served.up()
+        files.member, files.agent = served.api("workspace"), served.api("agent")
+        ended = [files.ended(action["id"]) for action in open_]
+        assert [(action["status"], action["outcome"]["error"]["code"]) for action in ended] == [
+            ("failed", "interrupted")
+        ] * 2
+        assert files.run("ls -A") == "long\n"
+        assert files.put("half", b"whole").status_code == 200
+    finally:
+        served.close()
+
+
+def running(api: httpx.Client) -> list[dict[str, Any]]:
+    return list(api.get("/actions", params={"status": "running"}).raise_for_status().json()["items"])
