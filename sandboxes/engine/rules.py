@@ -83,8 +83,9 @@ def chains(now: Jailed) -> dict[str, list[str]]:
         "leaving": [f'ip saddr {now.block} oifname != "{ANY_BRIDGE}*" masquerade'],
         "from_sandbox": _from_sandbox(now),
         "to_sandbox": _to_sandbox(),
-        # Told at once, so that nobody waits. The host sends only a few such words of ICMP each second, but any reset.
-        "refused": ["meta l4proto tcp reject with tcp reset", "reject with icmp type admin-prohibited"],
+        # In words that gVisor's network stack hands on, so that nobody waits. The host sends any number of resets, but
+        # only a few words of ICMP each second.
+        "refused": ["meta l4proto tcp reject with tcp reset", "reject with icmp type port-unreachable"],
     }
 
 

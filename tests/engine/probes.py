@@ -41,12 +41,38 @@ def serve(where):
                 key.fileobj.sendto(b"here " + data, peer)
             elif key.fileobj in held:
                 data = key.fileobj.recv(2048)
-                key.fileobj.sendall(data) if data else (ready.unregister(key.fileobj), key.fileobj.close())
+                key.fileobj.sendall(data)
+                if not data or data.startswith(b"GET "):
+                    ready.unregister(key.fileobj)
+                    held.remove(key.fileobj)
+                    key.fileobj.close()
             else:
                 peer, _ = key.fileobj.accept()
                 held.append(peer)
                 ready.register(peer, selectors.EVENT_READ)
                 peer.sendall(b"here ")
+
+
+def answer_names(space, address, zone):
+    """A name server: addresses for the names in `zone`, one after the other at each question, and no such name."""
+    enter(space)
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind((address, 53))
+    print("serving", flush=True)
+    while True:
+        asked, peer = sock.recvfrom(512)
+        labels, at = [], 12
+        while asked[at]:
+            labels.append(asked[at + 1 : at + 1 + asked[at]].decode())
+            at += 1 + asked[at]
+        question, found = asked[12 : at + 5], zone.get(".".join(labels).lower())
+        is_a = question[-4:-2] == b"\0\1"
+        head = asked[:2] + struct.pack("!HHHHH", 0x8180 if found else 0x8183, 1, int(bool(found and is_a)), 0, 0)
+        answer = b""
+        if found and is_a:
+            found.append(found.pop(0))
+            answer = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 0, 4) + socket.inet_aton(found[-1])
+        sock.sendto(head + question + answer, peer)
 
 
 def probe(kind, address, port):
@@ -89,4 +115,9 @@ def probes(targets):
 
 if __name__ == "__main__":
     verb, words = sys.argv[1], json.loads(sys.argv[2])
-    serve(words) if verb == "serve" else print(json.dumps(probes(words)))
+    if verb == "serve":
+        serve(words)
+    elif verb == "names":
+        answer_names(*words)
+    else:
+        print(json.dumps(probes(words)))

@@ -147,10 +147,11 @@ class Bench:
         return docker.DockerClient(base_url=self.config.docker_host)
 
     def left_over(self) -> list[str]:
-        """Every container, volume, file and loop device that a sandbox of this instance has."""
+        """Every container, network, volume, file and loop device that a sandbox of this instance has."""
         client = self.docker()
         mine = {"label": f"{LABEL_INSTANCE}={self.config.instance}"}
         names = [each.name for each in client.containers.list(all=True, filters=mine)]
+        names += [each.name for each in client.networks.list(filters=mine)]
         names += [each.name for each in client.volumes.list(filters=mine) if "-runner-" not in each.name]
         names += [path.name for path in (self.config.var / "disks").glob("*")]
         names += [path.name for path in (self.config.run_dir / "disks").glob("*")]
