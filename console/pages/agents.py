@@ -10,10 +10,11 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
 from approvals.gate import reviewers
-from console.workspaces import agents, members, permissions
+from console.workspaces import agents, members, permissions, settings
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Agent, Member, Mode
 
+from . import limits
 from .shell import complain, givers_in, member_page, say
 from .words import listed as listed_names
 
@@ -99,30 +100,29 @@ def _asks(agent: Agent) -> str:
 
 @member_page("agents", permissions.AGENTS_MANAGE, methods=("GET", "HEAD", "POST"))
 def tools(request: Any, agent_id: str) -> HttpResponseBase:
-    agent, status = _agent(request, agent_id), 200
+    agent, error = _agent(request, agent_id), {}
     if request.method == "POST":
         try:
             _save(agent, request.POST, by=request.here.member)
             say(request, f"Saved. {agent.name} has these settings from now on.")
             return redirect("agent-tools", request.here.workspace.pk, agent.pk)
         except (SandgateError, ValueError) as caught:
-            complain(request, getattr(caught, "detail", "A setting is missing. Nothing was changed."))
-            status = 400
-    return render(request, "agents/tools.html", _shown(request, agent), status=status)
+            error = {"detail": getattr(caught, "detail", "A setting is missing.")}
+            error["field"] = str(getattr(caught, "fields", {}).get("field", ""))
+            complain(request, f"{error['detail']} Nothing was changed.")
+    return render(request, "agents/tools.html", _shown(request, agent, error), status=400 if error else 200)
 
 
 def _save(agent: Agent, post: Any, *, by: Member) -> None:
-    agents.change_tools(
-        agent,
-        by=by,
-        sandbox_enabled=post.get("sandbox_enabled") == "on",
-        toolset=int(post.get("toolset", "")),
-        command_mode=post.get("command_mode", ""),
-        write_mode=post.get("write_mode", ""),
-    )
+    sent: dict[str, Any] = {name: post.get(name) == "on" for name in agents.SWITCHES}
+    sent |= {name: post.get(name, "") for name in ("command_mode", "write_mode")}
+    if "network" in post:  # else it is a page from before these could be set
+        sent |= {"network": post["network"], "limits": limits.typed(post)}
+        sent["images"] = limits.listed(post.get("images", ""))
+    agents.change_tools(agent, by=by, toolset=int(post.get("toolset", "")), **sent)
 
 
-def _shown(request: Any, agent: Agent) -> dict[str, Any]:
+def _shown(request: Any, agent: Agent, error: dict[str, str]) -> dict[str, Any]:
     kinds = [(field, tool, title, getattr(agent, field)) for field, tool, title in KINDS]
     return {
         "agent": agent,
@@ -137,6 +137,18 @@ def _shown(request: Any, agent: Agent) -> dict[str, Any]:
         "may_make_keys": permissions.KEYS_MANAGE in request.here.may,
         "keys": agent.keys.filter(revoked_at=None).count(),
         "base": f"{request.scheme}://{request.get_host()}",
+        "error": error,
+        **_of_sandboxes(agent, request.POST or None, error),
+    }
+
+
+def _of_sandboxes(agent: Agent, post: Any, error: dict[str, str]) -> dict[str, Any]:
+    spans = settings.ranges(agent.workspace)
+    most = {name: span.most for name, span in spans.items()}
+    return {
+        "limits": limits.table(spans, agent.limits, most, post, **error),
+        "images": post.get("images", "") if post else "\n".join(agent.images),
+        "networks": [("none", "None"), ("public", "Public")],
     }
 
 

@@ -43,6 +43,7 @@ NAV = (
             ("agents", "Agents", "bot", {permissions.AGENTS_MANAGE}),
             ("members", "Members", "users", {permissions.MEMBERS_MANAGE}),
             ("keys", "Keys", "key-round", {permissions.KEYS_MANAGE}),
+            ("workspace", "Workspace", "settings", {permissions.WORKSPACE_MANAGE}),
         ),
     ),
 )

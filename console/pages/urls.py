@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import agents, audit, keys, members, people, queue, sandboxes, shell
+from . import agents, audit, keys, members, people, queue, sandboxes, shell, workspace
 
 urlpatterns = [
     path("", people.front, name="front"),
@@ -29,6 +29,7 @@ urlpatterns = [
     path("w/<str:workspace_id>/agents/<str:agent_id>/run", agents.run_permission, name="agent-run"),
     path("w/<str:workspace_id>/members", members.listed, name="members"),
     path("w/<str:workspace_id>/members/<str:member_id>", members.permissions, name="member"),
+    path("w/<str:workspace_id>/settings", workspace.changed, name="workspace"),
     path("w/<str:workspace_id>/keys", keys.listed, name="keys"),
     path("w/<str:workspace_id>/keys/<str:key_id>/revoke", keys.revoke, name="revoke-key"),
 ]

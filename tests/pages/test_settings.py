@@ -8,7 +8,12 @@ from console.workspaces import agents, keys, permissions
 from console.workspaces.models import Agent, AuditEntry, Key, Member
 
 pytestmark = pytest.mark.django_db
-PAGES = {"agents": permissions.AGENTS_MANAGE, "members": permissions.MEMBERS_MANAGE, "keys": permissions.KEYS_MANAGE}
+PAGES = {
+    "agents": permissions.AGENTS_MANAGE,
+    "members": permissions.MEMBERS_MANAGE,
+    "keys": permissions.KEYS_MANAGE,
+    "settings": permissions.WORKSPACE_MANAGE,
+}
 TOOLS = {"sandbox_enabled": "on", "toolset": "2", "command_mode": "always", "write_mode": "never"}
 
 

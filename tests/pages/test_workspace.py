@@ -1,0 +1,115 @@
+"""The workspace's settings, and what Agent Tools say about an agent's sandboxes."""
+
+import re
+
+import pytest
+
+from console.workspaces import permissions, settings
+from console.workspaces.models import Agent, AuditEntry, Workspace
+
+pytestmark = pytest.mark.django_db
+FORM = {
+    "images": "team/tools:2\r\n\r\n other ",
+    "pool_size": "2",
+    "memory_mb.most": "2048",
+    "idle_timeout_s.default": "7.5",
+}
+TOOLS = {"sandbox_enabled": "on", "toolset": "2", "command_mode": "rules", "write_mode": "rules"}
+SANDBOX = {
+    "network": "none", "persistent_allowed": "on", "images": "scouts/own", "memory_mb.default": "256",
+    "max_lifetime_s.most": "2",
+}  # fmt: skip
+
+
+def at(cast, *parts: str) -> str:
+    return "/".join([f"/w/{cast.workspace.pk}", *parts])
+
+
+def field(page: str, name: str) -> dict[str, str]:
+    found = re.search(rf'<input name="{re.escape(name)}"[^>]*>', page)
+    assert found
+    return dict(re.findall(r'([a-z-]+)="([^"]*)"', found[0]))
+
+
+def test_what_is_saved_is_kept_audited_and_shown(cast, browser) -> None:
+    client = browser(cast.alice)
+    assert client.post(at(cast, "settings"), FORM).status_code == 302
+    kept = Workspace.objects.get(pk=cast.workspace.pk)
+    assert kept.limits == {"memory_mb": {"most": 2048}, "idle_timeout_s": {"default": 450}}
+    assert (kept.images, kept.pool_size) == (["team/tools:2", "other"], 2)
+    assert AuditEntry.objects.filter(event="workspace.settings_changed", actor_id=cast.alice.pk).exists()
+    page = client.get(at(cast, "settings")).content.decode()
+    assert field(page, "memory_mb.most")["value"] == "2048"
+    assert field(page, "memory_mb.default") | {"value": "", "placeholder": "512"} == field(page, "memory_mb.default")
+    assert field(page, "idle_timeout_s.default")["value"] == "7.5"
+    assert "team/tools:2\nother</textarea>" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "says"),
+    [
+        ("memory_mb.most", "9", "at least 128"),
+        ("memory_mb.default", "lots", "whole number"),
+        ("cpus.most", "nan", "number"),
+        ("cpus.most", "inf", "at most 64"),
+        ("idle_timeout_s.default", "0.0001", "whole number"),
+    ],
+)
+def test_a_limit_that_cannot_be_is_said_at_its_field_and_what_was_typed_stays(cast, browser, name, typed, says) -> None:
+    answer = browser(cast.alice).post(at(cast, "settings"), {**FORM, name: typed})
+    assert answer.status_code == 400
+    page = answer.content.decode()
+    wrong = field(page, name)
+    assert (wrong["value"], wrong["aria-invalid"]) == (typed, "true")
+    assert page.count('aria-invalid="true"') == 1
+    assert says in page[page.index('id="limit-e"') :]
+    assert "team/tools:2" in page
+    assert Workspace.objects.get(pk=cast.workspace.pk).limits == {}
+
+
+@pytest.mark.parametrize(("name", "typed"), [("pool_size", "many"), ("pool_size", "99"), ("images", "a b")])
+def test_a_bad_image_or_pool_is_said_too(cast, browser, name, typed) -> None:
+    answer = browser(cast.alice).post(at(cast, "settings"), {**FORM, name: typed})
+    assert answer.status_code == 400
+    assert 'aria-invalid="true"' in answer.content.decode()
+    assert Workspace.objects.get(pk=cast.workspace.pk).images == []
+
+
+def test_agent_tools_set_what_its_sandboxes_may_be(cast, browser) -> None:
+    client = browser(cast.alice)
+    assert client.post(at(cast, "agents", cast.scout.pk), TOOLS | SANDBOX).status_code == 302
+    scout = Agent.objects.get(pk=cast.scout.pk)
+    assert (scout.network, scout.persistent_allowed, scout.writable_root_allowed) == ("none", True, False)
+    assert (scout.images, scout.settings_version) == (["scouts/own"], 3)
+    assert scout.limits == {"memory_mb": {"default": 256}, "max_lifetime_s": {"most": 7200}}
+    page = client.get(at(cast, "agents", cast.scout.pk)).content.decode()
+    assert field(page, "memory_mb.default")["value"] == "256"
+    assert 'name="network" value="none" checked' in page
+    assert 'name="persistent_allowed" checked' in page
+    assert "scouts/own</textarea>" in page
+
+
+def test_an_agents_limits_stay_below_the_workspaces(cast, browser) -> None:
+    settings.change_workspace(by=cast.alice, limits={"memory_mb": {"most": 1000}})
+    answer = browser(cast.alice).post(at(cast, "agents", cast.scout.pk), TOOLS | SANDBOX | {"memory_mb.most": "1001"})
+    assert answer.status_code == 400
+    page = answer.content.decode()
+    assert field(page, "memory_mb.most")["aria-invalid"] == "true"
+    assert "at most 1000 in this workspace" in page
+    assert field(page, "memory_mb.most")["placeholder"] == "1000"
+    assert Agent.objects.get(pk=cast.scout.pk).settings_version == 2
+
+
+def test_a_saved_page_without_the_sandboxs_fields_leaves_them(cast, browser) -> None:
+    client = browser(cast.alice)
+    client.post(at(cast, "agents", cast.scout.pk), TOOLS | SANDBOX)
+    client.post(at(cast, "agents", cast.scout.pk), TOOLS | {"command_mode": "never", "persistent_allowed": "on"})
+    scout = Agent.objects.get(pk=cast.scout.pk)
+    assert (scout.command_mode, scout.network, scout.images) == ("never", "none", ["scouts/own"])
+
+
+def test_only_who_manages_the_workspace_saves(cast, browser) -> None:
+    cast.alice.permissions.filter(name=permissions.WORKSPACE_MANAGE).delete()
+    for member, status in ((cast.alice, 403), (cast.bob, 403), (cast.mallory, 404)):
+        assert browser(member).post(at(cast, "settings"), FORM).status_code == status
+    assert Workspace.objects.get(pk=cast.workspace.pk).pool_size == 1
