@@ -8,8 +8,9 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Collection
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,15 @@ import docker
 
 from sandboxes.errors import SandboxError
 
+from . import machine, netcheck
+from .box import Box
 from .daemon import Daemon, NotFound
 from .engine import Engine
+from .machine import Check
 from .shapes import BoxSpec, EngineConfig
 
+VITAL = ("docker", "gVisor runtime", "image", "keeper")
+"""Without one of these nothing after it can work."""
 SEAL_S = 60
 SEALED, OPEN = 0, 3
 # Binds a file over itself, read-only, and tries to write it: what protects paths from commands.
@@ -40,17 +46,8 @@ sys.exit({OPEN})
 """
 
 
-@dataclass(frozen=True)
-class Check:
-    """`fix` says what to do when `ok` is false."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str = ""
-
-
-async def checks(var: Path, instance: str) -> AsyncIterator[Check]:
+async def checks(var: Path, instance: str, images: Collection[str] = ()) -> AsyncIterator[Check]:
+    """`images`: names that somebody allows beside the default one."""
     try:
         config = EngineConfig.load(var, instance)
     except SandboxError as error:
@@ -60,9 +57,11 @@ async def checks(var: Path, instance: str) -> AsyncIterator[Check]:
     try:
         async for check in _parts(daemon, config):
             yield check
-            if not check.ok:
+            if not check.ok and check.name in VITAL:
                 return
-        yield await _sandbox(config)
+        yield await _images(daemon, config, images)
+        async for check in _sandbox(config):
+            yield check
         yield await _sealing(daemon, config)
     finally:
         daemon.close()
@@ -75,6 +74,10 @@ async def _parts(daemon: Daemon, config: EngineConfig) -> AsyncIterator[Check]:
         yield Check("docker", False, str(error), "Start Docker, or run bin/up, which starts one of its own.")
         return
     yield Check("docker", True, f"{info.get('ServerVersion')} at {config.docker_host}")
+    yield machine.about(info)
+    yield machine.can_limit(info)
+    yield machine.clock(info, datetime.now(UTC))
+    yield machine.room(config.var, Path(info.get("DockerRootDir") or "/"))
     known = config.runtime in info.get("Runtimes", {})
     detail = f"{config.runtime} is {'registered' if known else 'not among ' + ', '.join(info.get('Runtimes', {}))}"
     yield Check(
@@ -89,8 +92,27 @@ async def _parts(daemon: Daemon, config: EngineConfig) -> AsyncIterator[Check]:
     yield Check("keeper", ready, str(config.keeper), "Run bin/up, which compiles it.")
 
 
-async def _sandbox(config: EngineConfig) -> Check:
-    """A whole one: disk, container, gVisor, runner."""
+async def _images(daemon: Daemon, config: EngineConfig, names: Collection[str]) -> Check:
+    def missing(client: docker.DockerClient) -> list[str]:
+        there = {tag for image in client.images.list() for tag in [*image.tags, str(image.id)]}
+        return [name for name in sorted(names) if not _is_there(config, name, there)]
+
+    gone = await daemon.call(missing, timeout_s=10)
+    fix = "Load them into this Docker (`docker load`, `bin/up --image` for a stock one), or allow them no longer."
+    detail = f"not in Docker: {', '.join(gone)}" if gone else f"{len(names)} are allowed beside the default, all there"
+    return Check("allowed images", not gone, detail, fix)
+
+
+def _is_there(config: EngineConfig, name: str, there: Collection[str]) -> bool:
+    try:
+        wanted = config.image_in_docker(name)
+    except SandboxError:
+        return False
+    return wanted in there or f"{wanted}:latest" in there
+
+
+async def _sandbox(config: EngineConfig) -> AsyncIterator[Check]:
+    """A whole one: disk, container, gVisor, runner, and what the kernel keeps it to."""
     with tempfile.TemporaryDirectory(prefix="sandgate-doctor-") as var:
         engine = Engine(replace(config, instance=f"{config.instance}-{secrets.token_hex(3)}", var=Path(var)))
         try:
@@ -99,14 +121,22 @@ async def _sandbox(config: EngineConfig) -> Check:
             spec = BoxSpec(sandbox_id=f"sbx_doctor{secrets.token_hex(4)}", image=config.image, disk_mb=64)
             box = await engine.create(spec)
             took_ms = int((time.monotonic() - started_at) * 1000)
+            yield Check("sandbox", True, f"started in {took_ms} ms; disks are capped by {engine.disk_kind}")
+            if config.docker_host.startswith("unix://"):  # else its processes are another machine's
+                yield await _limits(engine, box, spec)
             await engine.remove(box.container_id)
-            return Check("sandbox", True, f"started in {took_ms} ms; disks are capped by {engine.disk_kind}")
+            yield await netcheck.check(engine, spec)
         except SandboxError as error:
-            return Check(
-                "sandbox", False, str(error), "Look at Docker's log; run bin/up, which tries the ways gVisor has."
-            )
+            fix = "Look at Docker's log; run bin/up, which tries the ways gVisor has."
+            yield Check("sandbox", False, str(error), fix)
         finally:
             await engine.close()
+
+
+async def _limits(engine: Engine, box: Box, spec: BoxSpec) -> Check:
+    found = await engine.daemon.call(lambda client: client.api.inspect_container(box.container_id))
+    most = int(found["HostConfig"]["PidsLimit"])
+    return machine.bites(int(found["State"]["Pid"]), memory_mb=spec.memory_mb, cpus=spec.cpus, processes=most)
 
 
 async def _sealing(daemon: Daemon, config: EngineConfig) -> Check:
