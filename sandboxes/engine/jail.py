@@ -52,6 +52,9 @@ class Jail:
             # A shield: what a thread sets is set, whoever waits for it, and must be known as set.
             await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(self._set)))
 
+    def names(self, sandbox_id: str) -> bool:
+        return sandbox_id in {lane.sandbox_id for lane in self.now.lanes}
+
     async def look(self) -> None:
         """Puts the table back if it is not what was set last."""
         await self.set()

@@ -164,6 +164,16 @@ class Network:
         else:
             await asyncio.to_thread(self._forwarding.turn, self._jail.now.guarded, self._jail.now.lanes)
 
+    async def verify(self, sandbox_id: str) -> None:
+        """Raises NoRuntime unless the jail is as it was set, and names this sandbox."""
+        before = self.repairs
+        try:
+            await self._set()
+        except NetworkFault as error:
+            raise NoRuntime(f"The network jail cannot be set ({error}). {_fix(error)}") from error
+        if self.repairs != before or self._jail is None or not self._jail.names(sandbox_id):
+            raise NoRuntime(f"The network jail does not stay as it is set: something else here changes it. {LOOK}")
+
     async def close(self) -> None:
         """Sandboxes that go on stay jailed. Without any, nothing stays on the host."""
         if self._watching is not None:
