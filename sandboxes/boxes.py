@@ -22,7 +22,7 @@ from console.workspaces import audit, db
 from console.workspaces.keys import Caller
 
 from . import counters, exceptions, lifecycle, overdue, profiles
-from .engine import Box, Engine, EngineConfig
+from .engine import Box, CreateFailed, Engine, EngineConfig
 from .errors import BoxGone, NoRuntime, SandboxError
 from .models import Sandbox
 from .outputs import SEGMENT_BYTES
@@ -173,7 +173,10 @@ class Boxes:
             raise BoxGone(f"The disk of sandbox {sandbox.pk} is not there any more.", reason="host_lost")
         if not await engine.has_image(sandbox.image_id):  # another was built or pulled since, and this one removed
             await db.write(lifecycle.image_replaced, sandbox, await engine.image_id(sandbox.image))
-        box = await engine.create(spec_of(sandbox), kept=True)
+        try:
+            box = await engine.create(spec_of(sandbox), kept=True)
+        except CreateFailed as error:
+            raise NoRuntime(f"Sandbox {sandbox.pk} did not start again, try once more. {error.detail}") from error
         if await db.write(lifecycle.started, sandbox, **facts_of(box)):
             self._adopt(box, sandbox)
         else:

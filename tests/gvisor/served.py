@@ -94,7 +94,7 @@ class Served:
         client = docker.DockerClient(EngineConfig.load(self.var, "").docker_host)
         try:
             label = f"sandgate.instance={state.instance(self.var)}"
-            return [found.id for found in client.containers.list(all=True, filters={"label": label})]
+            return [found.id for found in client.containers.list(all=True, filters={"label": label}, ignore_removed=True)]
         finally:
             client.close()
 

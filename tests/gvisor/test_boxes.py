@@ -140,7 +140,7 @@ def test_a_start_that_fails_leaves_it_stopped_with_its_files(bench, boxes, scout
 
     with monkeypatch.context() as patched:
         patched.setattr(docker.APIClient, "start", refuses)
-        with pytest.raises(CreateFailed, match="as the test wants"):
+        with pytest.raises(NoRuntime, match="as the test wants"):
             bench.do(boxes.ready_box(sandbox.pk))
     assert Sandbox.objects.get(pk=sandbox.pk).status == "stopped"
     assert bench.left_over() == [f"{sandbox.pk}.ext4"]

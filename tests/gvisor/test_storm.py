@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -46,10 +47,44 @@ def test_fifty_creates_at_once(served: Served) -> None:
         assert {answer.json()["stdout"] for answer in ran} == {"bash\n"}
         gone = Counter(threads.map(lambda id: api.delete(f"/sandboxes/{id}").status_code, [*live()] * 2))
         assert gone == {200: MOST, 404: MOST}
+    stop_in_the_middle(served)
+    kill_in_the_middle(served)
+
+
+def nothing_left(served: Served) -> bool:
+    disks = [*(served.var / "disks").glob("*"), *(file for file in loop_files() if str(served.var) in file)]
+    return not served.containers() and not disks
+
+
+def begin(served: Served, threads: ThreadPoolExecutor) -> None:
+    """Creates that are under way when this returns."""
+
+    def call() -> None:
+        with suppress(httpx.HTTPError), served.api("workspace") as api:
+            create(api)
+
+    for _ in range(8):
+        threads.submit(call)
+    until(served.containers)
+
+
+def stop_in_the_middle(served: Served) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        begin(served, threads)
+        assert served.stop() == 0
+    assert nothing_left(served)
+
+
+def kill_in_the_middle(served: Served) -> None:
+    with ThreadPoolExecutor(8) as threads, served.up().api("workspace") as api:
+        begin(served, threads)
+        served.kill()
+    with served.up().api("workspace") as api:
+        for sandbox in api.get("/sandboxes").raise_for_status().json():  # made before the blow: they go on
+            assert sandbox["status"] == "running"
+            api.delete(f"/sandboxes/{sandbox['id']}").raise_for_status()
     assert served.stop() == 0
-    assert served.containers() == []
-    assert list((served.var / "disks").glob("*")) == []
-    assert not [file for file in loop_files() if str(served.var) in file]
+    assert nothing_left(served)
 
 
 def leave(served: Served) -> bool:

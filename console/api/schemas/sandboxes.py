@@ -19,7 +19,11 @@ REASON = "`oom` when it was killed because memory ran out."
 class NewSandbox(Body):
     model_config = shown(label="report")
     label: OneLine | None = Field(None, max_length=200)
-    persistent: bool = False
+    persistent: bool = Field(
+        False,
+        description="Stopped when idle, or after its lifetime at a stretch; `/work` and the user's home are there at "
+        "the next call that needs them. Gone 14 days after its last use. Allowed per agent by an admin.",
+    )
     image: str | None = Field(None, max_length=200, description="`default`, `node`, or one that an admin allowed.")
     network: Literal["none", "public"] | None = Field(
         None, description="Left out: `public` where this host can jail it and the agent may have it, else `none`."
@@ -30,16 +34,31 @@ class NewSandbox(Body):
     disk_mb: int | None = Field(None, ge=1, le=1 << 22)
     processes: int | None = Field(None, ge=1, le=1 << 20)
     open_files: int | None = Field(None, ge=1, le=1 << 20)
-    output_mb: int | None = Field(None, ge=1, le=1 << 20, description="Kept of each stream of a command: its beginning and its end, half each.")
-    idle_timeout_s: int | None = Field(None, ge=1, le=30 * 86400)
-    max_lifetime_s: int | None = Field(None, ge=1, le=365 * 86400)
+    output_mb: int | None = Field(
+        None, ge=1, le=1 << 20, description="Kept of each stream of a command: its beginning and its end, half each."
+    )
+    idle_timeout_s: int | None = Field(
+        None,
+        ge=1,
+        le=30 * 86400,
+        description="Without a call for so long, and with no command running, it ends; while a call waits for a person "
+        "it is stopped at most, and goes on once that was approved.",
+    )
+    max_lifetime_s: int | None = Field(
+        None,
+        ge=1,
+        le=365 * 86400,
+        description="It ends then, whatever runs or waits in it; a persistent one is stopped, until its next call.",
+    )
     env: dict[str, str] = Field(default_factory=dict, max_length=100)
 
 
 class Sandbox(Answer):
     id: str
     label: str | None
-    status: Literal["starting", "running", "stopped", "ended"]
+    status: Literal["starting", "running", "stopped", "ended"] = Field(
+        description="`stopped`: nothing runs, its files are kept, and the next call that needs it starts it."
+    )
     created_at: Time
     last_activity: Time
     persistent: bool
@@ -47,7 +66,7 @@ class Sandbox(Answer):
     conversation: str | None
     image: str
     network: Literal["none", "public"]
-    expires_at: Time
+    expires_at: Time = Field(description="When it ends at the latest. A persistent one: unless it is used until then.")
     ended_reason: str | None
 
     @classmethod
