@@ -93,8 +93,8 @@ class Served:
         """Ids of this instance's containers, from Docker itself."""
         client = docker.DockerClient(EngineConfig.load(self.var, "").docker_host)
         try:
-            label = f"sandgate.instance={state.instance(self.var)}"
-            return [found.id for found in client.containers.list(all=True, filters={"label": label}, ignore_removed=True)]
+            mine = {"label": f"sandgate.instance={state.instance(self.var)}"}
+            return [found.id for found in client.containers.list(all=True, filters=mine, ignore_removed=True)]
         finally:
             client.close()
 
