@@ -78,10 +78,11 @@ class Write(Transfer):
     def _publish(self) -> None:
         if self._size is not None and self._written != self._size:
             raise Refused("bad_request", f"{self._written} bytes came, {self._size} were announced")
-        self._check_links()
-        self._check_base()
         assert self._mode is not None
         os.fchmod(self._fd, self._mode & 0o777)
+        os.fsync(self._fd)  # a machine that stops must not leave the name with nothing behind it
+        self._check_links()  # late: what they find must still hold at the rename
+        self._check_base()
         os.close(self._fd)
         self._fd = -1
         os.rename(self._temporary, self._real)

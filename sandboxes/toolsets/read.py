@@ -1,4 +1,4 @@
-"""Read a file with the rights of `agent`, whole or a part. Never asks; its bytes go to whoever asked, not into a row."""
+"""Read a file with the rights of `agent`, whole or a part. Never asks; its bytes go to whoever asked, into no row."""
 
 from collections.abc import Mapping
 from contextlib import aclosing

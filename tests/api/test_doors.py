@@ -9,8 +9,7 @@ from django.utils import timezone
 from approvals.models import Action
 from console.api.urls import api
 from console.workspaces import db, members, permissions
-from sandboxes.models import Artifact
-from sandboxes.models import NetworkException
+from sandboxes.models import Artifact, NetworkException
 
 from .conftest import limited_key
 
@@ -160,7 +159,7 @@ async def test_a_body_that_is_no_json_or_has_a_stranger_in_it_is_refused(ask, pl
 
 def test_every_door_into_a_sandbox_is_gated():
     """What can change a sandbox's inside: all writes below it. Its creation and end are not among them, nor is the end
-    of a command: that takes back what a Pass began, and must be possible at once. What goes out of it changes nothing."""
+    of a command: that takes back what a Pass began, and must be possible at once. A copy of a file changes nothing."""
     inside = {
         found["operationId"]: found["x-gate"]
         for path, methods in api.document["paths"].items()

@@ -2,6 +2,8 @@ import asyncio
 import hashlib
 import os
 import resource
+import signal
+import subprocess
 import time
 from collections.abc import AsyncIterator
 
@@ -10,6 +12,7 @@ import pytest
 from sandboxes.engine import Refusal, WriteRequest
 from sandboxes.errors import FileError
 from tests.gvisor.engines import OnePass
+from tests.gvisor.served import until
 
 KB, MB = 1 << 10, 1 << 20
 
@@ -258,3 +261,23 @@ def test_a_file_at_the_limit_can_be_looked_at(bench, box):
     with pytest.raises(FileError, match="104857601"):
         bench.do(box.look("/work/edge"))
     bench.bash(box, "rm /work/edge")
+
+
+def test_what_was_answered_is_whole_on_the_disk_when_the_sandbox_is_killed(bench, tmp_path):
+    """The disk as the machine has it, without the runner or gVisor to ask."""
+    if bench.engine.disk_kind != "loop":
+        pytest.skip("without root a sandbox's disk is memory")
+    box = bench.create()
+    contents = {f"f{n}": os.urandom(200_000 if n % 2 else 3000) for n in range(10)}
+    for name, content in contents.items():
+        bench.write(box, f"/work/{name}", content)
+    os.kill(bench.docker().containers.get(box.container_id).attrs["State"]["Pid"], signal.SIGKILL)
+    file = bench.config.var / "disks" / f"{box.sandbox_id}.ext4"
+    device = subprocess.check_output(["losetup", "-j", str(file)], text=True).split(":")[0]
+    mount = ["mount", "-o", "ro,noload", device, tmp_path]
+    until(lambda: subprocess.run(mount, capture_output=True).returncode == 0)  # once Docker has let go of it
+    try:
+        assert {name: (tmp_path / "work" / name).read_bytes() for name in contents} == contents
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+    bench.do(bench.engine.remove(box.container_id))
