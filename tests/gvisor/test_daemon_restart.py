@@ -15,7 +15,12 @@ from lib.daemon import OwnDaemon
 from lib.place import Place
 from sandboxes.engine import RunRequest
 from sandboxes.errors import BoxGone, NoRuntime
+from tests.engine.netspaces import PROBES
+from tests.gvisor import hosts
 from tests.gvisor.engines import Bench, Collected, OnePass, loop_files, new_config
+from tests.gvisor.hosts import PORT, PUBLIC, RANGES
+
+PRIVATE = RANGES["10/8"]
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +121,17 @@ def test_without_a_daemon_creating_says_what_to_do(daemon, own_bench):
     with pytest.raises(NoRuntime, match="bin/up"):
         own_bench.do(create())
     stopped.join(30)
+
+
+def test_a_sandbox_keeps_its_network_and_its_jail(daemon, own_bench):
+    with hosts.beyond() as space, hosts.running("serve", [[space, each, PORT] for each in (PUBLIC, PRIVATE)]):
+        box = own_bench.create(network="public")
+        own_bench.write(box, "/work/probes.py", PROBES.read_bytes())
+        targets = json.dumps([["tcp", PUBLIC, PORT], ["udp", PUBLIC, PORT], ["tcp", PRIVATE, PORT]])
+        before = own_bench.run(box, "python3", "/work/probes.py", "probe", targets).out
+        assert json.loads(before) == {
+            f"tcp {PUBLIC} {PORT}": True, f"udp {PUBLIC} {PORT}": True, f"tcp {PRIVATE} {PORT}": False
+        }  # fmt: skip
+        restart(daemon, signal.SIGKILL, away_s=0.3)
+        assert own_bench.run(box, "python3", "/work/probes.py", "probe", targets).out == before
+        assert own_bench.create(network="public").address != box.address
