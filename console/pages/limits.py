@@ -67,7 +67,7 @@ def _row(name: str, span: Range, kept: Mapping[str, Number], ceiling: Number, po
             error=error.get("detail", "") if is_wrong else "",
         )
 
-    reach = f"{_shown(span.least, words)} to {_shown(ceiling, words)}"
+    reach = f"{round(span.least / words.factor, 2):g} to {_shown(ceiling, words)}"
     return Row(
         words.title, words.unit, reach, (field("default", "default", span.default), field("most", "at most", span.most))
     )

@@ -74,7 +74,7 @@ def change_workspace(*, by: Member, **settings: Any) -> Workspace:
     if unknown := sorted(set(settings) - set(SETTINGS)):
         raise Invalid(f"A workspace has no setting `{unknown[0]}`.", field=unknown[0])
     if "limits" in settings:
-        settings["limits"] = checked_limits(settings["limits"], RANGES, up_to="ceiling", where="anywhere")
+        settings["limits"] = checked_limits(settings["limits"], RANGES, up_to="ceiling", where="")
     if "images" in settings:
         settings["images"] = checked_images(settings["images"])
     if "pool_size" in settings:
@@ -93,7 +93,7 @@ def change_workspace(*, by: Member, **settings: Any) -> Workspace:
 
 
 def checked_limits(
-    given: Any, spans: Mapping[str, Range], *, up_to: str = "most", where: str = "in this workspace"
+    given: Any, spans: Mapping[str, Range], *, up_to: str = "most", where: str = " in this workspace"
 ) -> dict[str, dict[str, Number]]:
     """`{name: {"default": …, "most": …}}`, either left out where it stays; Invalid names the field."""
     if not isinstance(given, Mapping):
@@ -128,7 +128,7 @@ def _check_number(field: str, value: Any, span: Range, ceiling: Number, where: s
     if value < span.least:
         raise Invalid(f"`{field}` is at least {span.least}, not {value}.", field=field)
     if value > ceiling:
-        raise Invalid(f"`{field}` is at most {ceiling} {where}, not {value}.", field=field)
+        raise Invalid(f"`{field}` is at most {ceiling}{where}, not {value}.", field=field)
 
 
 def checked_images(given: Any) -> list[str]:
