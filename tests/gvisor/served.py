@@ -17,6 +17,8 @@ import docker
 import httpx
 
 from console import state
+from lib import jail
+from lib.place import Place
 from sandboxes.engine import EngineConfig
 
 from .engines import CHECKOUT, engine_var
@@ -78,6 +80,7 @@ class Served:
             self.stop()
         elif self.process and self.containers():
             self.up().stop()  # killed in the test: a new start takes its sandboxes up, its stop ends them
+        jail.clear(Place(var=self.var, cache=self.var))  # as bin/up does behind a console that was killed without any
 
     @property
     def first_run(self) -> dict[str, Any]:
