@@ -89,6 +89,9 @@ async def _copy(file: FileRead, out: BinaryIO) -> int:
             size += len(chunk)
             _check_size(file.path, size)
             await asyncio.to_thread(out.write, chunk)
+    if size < file.size:
+        detail = f"{file.path} became shorter while it was copied, from {file.size} to {size} bytes. Publish it again."
+        raise FileError("interrupted", detail, path=file.path)
     return size
 
 
