@@ -3,14 +3,16 @@ and whoever asks at the same moment gets the same sandbox."""
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import docker
 import docker.errors
 import pytest
+from django.utils import timezone
 
 from approvals.models import Action
 from console.workspaces import audit, db
-from sandboxes import lifecycle, pooled, profiles, room
+from sandboxes import lifecycle, pooled, profiles, reconciling, room
 from sandboxes.boxes import Boxes
 from sandboxes.engine import CreateFailed, Engine
 from sandboxes.errors import BoxGone, NoCapacity, NoRuntime
@@ -272,3 +274,74 @@ def test_what_was_away_for_too_long_is_given_up(bench, boxes, scout, monkeypatch
         sandbox.refresh_from_db()
     assert (plain.status, plain.ended_reason, kept.status) == ("ended", "host_lost", "stopped")
     assert bench.left_over() == [f"{kept.pk}.ext4"]
+
+
+def test_rows_and_docker_are_made_to_agree(bench, boxes, scout):
+    half_stopped, removed, plain = (
+        create(bench, boxes, scout, persistent=persistent) for persistent in (True, True, False)
+    )
+    lifecycle.stop(half_stopped, "idle")  # and then the console died
+    for sandbox in (removed, plain):
+        bench.do(_forget(boxes, sandbox.pk))
+        bench.docker().api.remove_container(sandbox.container_id, force=True)
+    stray = bench.create(disk_mb=64)
+    bench.do(bench.engine._disks.make("sbx_onlyadisk", 16))
+    never_made = lifecycle.make(scout, SMALL, image_id="sha256:1", can_network=False)
+    Sandbox.objects.filter(pk=never_made.pk).update(created_at=timezone.now() - timedelta(minutes=1))
+    coming = lifecycle.make(scout, SMALL, image_id="sha256:1", can_network=False)
+
+    bench.do(reconciling.reconcile(boxes))
+
+    rows = {sandbox.pk: (sandbox.status, sandbox.ended_reason) for sandbox in Sandbox.objects.all()}
+    assert rows[half_stopped.pk] == rows[removed.pk] == ("stopped", None)
+    assert rows[plain.pk] == ("ended", "host_lost")
+    assert rows[never_made.pk] == ("ended", "crashed")
+    assert rows[coming.pk] == ("starting", None)
+    assert sorted(bench.left_over()) == sorted(f"{sandbox.pk}.ext4" for sandbox in (half_stopped, removed))
+    assert stray.sandbox_id not in bench.do(bench.engine.disks())
+    for sandbox in (half_stopped, removed):
+        assert run(bench, bench.do(boxes.ready_box(sandbox.pk)), "echo again") == "again\n"
+
+
+async def _forget(boxes, sandbox_id):
+    """As if the console had just been started."""
+    await boxes._let_go(sandbox_id).close()
+
+
+def test_what_was_used_a_moment_ago_without_a_trace_in_its_row_is_not_stopped(bench, boxes, scout, monkeypatch):
+    """A write that is proposed looks at the file first: the row hears of it only afterwards."""
+    from sandboxes import boxes as boxes_module
+
+    sandbox = create(bench, boxes, scout)
+    Sandbox.objects.filter(pk=sandbox.pk).update(last_activity_at=timezone.now() - timedelta(hours=1))
+    bench.do(boxes.ready_box(sandbox.pk))
+    bench.do(boxes.act_on_time(divisor=1))
+    assert Sandbox.objects.get(pk=sandbox.pk).status == "running"
+    monkeypatch.setattr(boxes_module, "JUST_USED_S", 0)
+    bench.do(boxes.act_on_time(divisor=1))
+    assert nothing_lives(bench)
+
+
+HOGS = (
+    "for i in $(seq 60); do head -c 1000000 /dev/zero > /tmp/$i; done; "
+    "for i in $(seq 40); do python3 -c 'b = bytearray(30 << 20); import time; time.sleep(30)' & done; wait"
+)
+
+
+def test_a_sandbox_that_ran_out_of_memory_says_so_and_a_persistent_one_goes_on(bench, boxes, scout):
+    plain, kept = (create(bench, boxes, scout, persistent=persistent) for persistent in (False, True))
+    for sandbox in (plain, kept):
+        with pytest.raises(BoxGone) as gone:
+            bench.bash(bench.do(boxes.ready_box(sandbox.pk)), HOGS)
+        assert gone.value.reason == "oom"
+    bench.do(_settled(boxes))
+    plain.refresh_from_db()
+    assert (plain.status, plain.ended_reason) == ("ended", "oom")
+    stopped = kept.workspace.audit.filter(event="sandbox.stopped", subject_id=kept.pk).get()
+    assert stopped.data == {"reason": "oom"}
+    assert run(bench, bench.do(boxes.ready_box(kept.pk)), "echo again") == "again\n"
+
+
+async def _settled(boxes):
+    if boxes._tasks:
+        await asyncio.wait(boxes._tasks, timeout=20)
