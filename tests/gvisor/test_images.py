@@ -1,0 +1,199 @@
+"""The stock images: what they hold, what of them is allowed, and packages installed by the user through the jail."""
+
+import base64
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import docker
+import httpx
+import pytest
+
+from console import state
+from sandboxes.engine import EngineConfig
+
+from . import mirrors
+from .mirrors import Mirror
+from .served import CHECKOUT, Served
+
+pytestmark = pytest.mark.gvisor
+MANAGES = """
+from console.workspaces import keys, permissions
+from console.workspaces.models import Member
+may = [permissions.AGENTS_MANAGE, permissions.WORKSPACE_MANAGE]
+print(keys.make_member_key(Member.objects.get(), name="manages", may=may, by=None)[1])
+"""
+PROGRAMS = (
+    "python python3 pip git rg curl wget jq ps top file diff patch xz bzip2 zstd zip unzip tar tree make sqlite3 "
+    "ssh bc awk sed grep find xargs less sort od base64 sha256sum timeout env"
+)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    console = Served(tmp_path_factory.mktemp("images") / "var").up()
+    yield console
+    console.close()
+
+
+@pytest.fixture(scope="module")
+def agent(served: Served) -> Iterator[httpx.Client]:
+    with served.api("agent") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def api(served: Served) -> Iterator[httpx.Client]:
+    """A member's key: sees the agent's sandboxes, and is not asked."""
+    with served.api("workspace", timeout_s=320) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def manager(served: Served) -> Iterator[httpx.Client]:
+    command = [sys.executable, "manage.py", "shell", "-c", MANAGES]
+    done = subprocess.run(command, cwd=CHECKOUT, env=served.environment, capture_output=True, text=True, check=True)
+    key = {"X-API-Key": done.stdout.split()[-1]}
+    with httpx.Client(base_url=f"{served.url}/v1", headers=key, timeout=60, trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def agents_id(manager: httpx.Client) -> str:
+    return str(manager.get("/agents").json()["items"][0]["id"])
+
+
+def make(client: httpx.Client, **body: Any) -> dict[str, Any]:
+    answer = client.post("/sandboxes", json=body)
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def run(api: httpx.Client, sandbox: dict[str, Any], command: str) -> str:
+    """What it printed; it must succeed."""
+    answer = api.post(f"/sandboxes/{sandbox['id']}/commands", json={"command": command, "timeout": 300}).json()
+    assert answer["exit_code"] == 0, answer
+    return str(answer["stdout"])
+
+
+def test_the_default_image_holds_what_real_work_needs(api: httpx.Client) -> None:
+    sandbox = make(api)
+    assert sandbox["image"] == "default"
+    assert run(api, sandbox, f"for p in {PROGRAMS}; do command -v $p > /dev/null || echo $p; done") == ""
+    about = run(
+        api, sandbox, "id -un; pwd; python -c 'import sys, pandas, openpyxl; print(sys.version_info >= (3, 11))'"
+    )
+    assert about.split() == ["agent", "/work", "True"]
+    assert (
+        run(api, sandbox, "python -m venv --system-site-packages v && v/bin/python -c 'import numpy; print(1)'")
+        == "1\n"
+    )
+    assert run(api, sandbox, "find / -xdev -type f -perm /6000 2> /dev/null; true") == ""
+    api.delete(f"/sandboxes/{sandbox['id']}")
+
+
+def test_what_the_user_installs_does_not_stand_before_the_image(api: httpx.Client) -> None:
+    sandbox = make(api)
+    fake = "printf '#!/bin/sh\\necho fake\\n' > ~/.local/bin/$p; chmod +x ~/.local/bin/$p"
+    run(api, sandbox, f"mkdir -p ~/.local/bin; for p in git mine; do {fake}; done")
+    assert run(api, sandbox, "mine; git --version").startswith("fake\ngit version")
+    api.delete(f"/sandboxes/{sandbox['id']}")
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "limit"),
+    [
+        ({"image": "team/tools:2"}, "image", ["default", "node"]),
+        ({"memory_mb": 8192}, "memory_mb", 4096),
+        ({"persistent": True}, "persistent", False),
+        ({"writable_root": True}, "writable_root", False),
+    ],
+)
+def test_what_the_settings_do_not_allow_is_told_with_the_field_and_the_limit(
+    agent: httpx.Client, body: dict[str, Any], field: str, limit: object
+) -> None:
+    answer = agent.post("/sandboxes", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed_by_settings")
+    assert (answer.json()["field"], answer.json()["limit"]) == (field, limit)
+
+
+def test_an_image_of_the_operators_own_is_had_when_it_is_allowed_and_in_docker(
+    agent: httpx.Client, manager: httpx.Client, served: Served
+) -> None:
+    config = EngineConfig.load(served.var, state.instance(served.var))
+    name = f"team/tools-{config.instance}:2"
+    manager.put("/workspace", json={"images": [name]}).raise_for_status()
+    answer = agent.post("/sandboxes", json={"image": name})
+    assert (answer.status_code, answer.json()["code"]) == (503, "no_runtime")
+    assert f"There is no image {name} in Docker. Pull or build it there" in answer.json()["detail"]
+    assert agent.get("/sandboxes").json() == []
+    with closing(docker.DockerClient(config.docker_host)) as client:
+        client.images.get(config.image).tag(name)
+        try:
+            sandbox = make(agent, image=name)
+            assert sandbox["image"] == name
+            agent.delete(f"/sandboxes/{sandbox['id']}")
+        finally:
+            client.images.remove(name)
+
+
+def test_an_agent_without_a_network_gets_none_and_is_told(
+    agent: httpx.Client, manager: httpx.Client, agents_id: str
+) -> None:
+    tools = f"/agents/{agents_id}/tools/sandbox"
+    manager.put(tools, json={"network": "none"}).raise_for_status()
+    try:
+        sandbox = make(agent)
+        assert sandbox["network"] == "none"
+        refused = agent.post("/sandboxes", json={"network": "public"})
+        assert (refused.status_code, refused.json()["field"]) == (403, "network")
+        agent.delete(f"/sandboxes/{sandbox['id']}")
+    finally:
+        manager.put(tools, json={"network": "public"}).raise_for_status()
+
+
+@pytest.fixture
+def reaching(agent: httpx.Client, api: httpx.Client, manager: httpx.Client, agents_id: str) -> Iterator[Any]:
+    """`reaching(mirror, image=…)`: a fresh sandbox of the agent's that trusts what this machine does, with the jail
+    opened for the mirror where that is at a private address."""
+    made: list[str] = []
+
+    def opened(mirror: Mirror, **body: Any) -> dict[str, Any]:
+        for address, port in mirror.private():
+            exception = {"address": address, "protocol": "tcp", "port": port}
+            answer = manager.post(f"/agents/{agents_id}/network-exceptions", json=exception)
+            made.append(answer.raise_for_status().json()["id"])
+        sandbox = make(agent, env=mirror.env, **body)
+        assert sandbox["network"] == "public"
+        content = base64.b64encode(mirrors.certificates()).decode()
+        file = {"path": mirrors.CERTIFICATES, "content": content, "encoding": "base64"}
+        api.post(f"/sandboxes/{sandbox['id']}/files", json=file).raise_for_status()
+        return sandbox
+
+    yield opened
+    for exception in made:
+        manager.delete(f"/agents/{agents_id}/network-exceptions/{exception}").raise_for_status()
+    for sandbox in agent.get("/sandboxes").json():
+        agent.delete(f"/sandboxes/{sandbox['id']}")
+
+
+def test_pip_installs_for_the_user_through_the_jail(api: httpx.Client, reaching: Any) -> None:
+    sandbox = reaching(mirrors.pip(), disk_mb=2048)
+    run(api, sandbox, "pip install --upgrade openpyxl pandas")
+    where = run(api, sandbox, "python -c 'import openpyxl, pandas; print(openpyxl.__file__, pandas.__file__)'")
+    assert all(path.startswith("/home/agent/.local/lib/python3") for path in where.split()), where
+    run(api, sandbox, "python -c \"import pandas; pandas.DataFrame({'a': [1, 2]}).to_excel('/work/made.xlsx')\"")
+    assert run(api, sandbox, "python -c \"import pandas; print(pandas.read_excel('made.xlsx').a.sum())\"") == "3\n"
+    run(api, sandbox, "pip install cowsay && cowsay -t moo")
+
+
+def test_npm_installs_for_the_user_through_the_jail(api: httpx.Client, reaching: Any) -> None:
+    sandbox = reaching(mirrors.npm(), image="node", memory_mb=1024)
+    assert sandbox["image"] == "node"
+    run(api, sandbox, "npm init -y && npm install express")
+    assert run(api, sandbox, "node -e \"console.log(typeof require('express')())\"") == "function\n"
+    run(api, sandbox, "npm install -g semver")
+    assert run(api, sandbox, "semver 1.2.3") == "1.2.3\n"
