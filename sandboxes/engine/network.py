@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from sandboxes.errors import NoRuntime, SandboxError
 
-from . import forwarding, lanes, resolvers
+from . import forwarding, hostnet, lanes, resolvers
 from .daemon import Daemon
 from .hostnet import NetworkFault
 from .jail import Jail
@@ -20,7 +20,8 @@ from .rules import Jailed, Lane, Opening
 from .shapes import EngineConfig
 
 log = logging.getLogger("sandgate.network")
-LOOK_EVERY_S = 2.0
+LOOK_EVERY_S, AT_MOST_EVERY_S = 2.0, 0.1
+"""By the clock; and when the kernel tells of changes, of which a firewall may make many."""
 NO_ROOT = (
     "Sandboxes get no network here: the rules that keep them from private addresses need root on Docker's own machine. "
     "Ask for `network: none`, or run the console as root beside its Docker."
@@ -143,14 +144,34 @@ class Network:
         return await asyncio.to_thread(self._forwarding.ensure, private | set(self.resolvers))
 
     async def _watch(self, openings: Openings) -> None:
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            try:
-                await self.look(await openings())
-            except (NetworkFault, SandboxError) as error:
-                log.error("The network jail could not be looked after, next try in a moment: %s", error)
-            except Exception:  # a boundary: a database that is locked must not end the watch
-                log.exception("The network jail could not be looked after, next try in a moment.")
+        """The kernel tells of each change to its tables, so a jail that was flushed is back in a moment; the clock is
+        for what nobody tells of."""
+        rung, loop, told = asyncio.Event(), asyncio.get_running_loop(), hostnet.changes()
+
+        def ring() -> None:
+            hostnet.heard(told)
+            rung.set()
+
+        loop.add_reader(told, ring)
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY_S):
+                        await rung.wait()
+                        await asyncio.sleep(AT_MOST_EVERY_S)
+                rung.clear()
+                await self._round(openings)
+        finally:
+            loop.remove_reader(told)
+            told.close()
+
+    async def _round(self, openings: Openings) -> None:
+        try:
+            await self.look(await openings())
+        except (NetworkFault, SandboxError) as error:
+            log.error("The network jail could not be looked after, next try in a moment: %s", error)
+        except Exception:  # a boundary: a database that is locked must not end the watch
+            log.exception("The network jail could not be looked after, next try in a moment.")
 
     async def look(self, openings: Mapping[str, Collection[Opening]]) -> None:
         """What is open now, and everything else as it was set."""
