@@ -305,6 +305,17 @@ def test_too_large_is_refused_before_and_while_it_comes(files: Files) -> None:
     assert files.run("ls -A | grep -c -e huge -e sandgate || true") == "0\n"
 
 
+def test_who_asks_first_whether_to_send_is_told_to_go_on_or_why_not(files: Files) -> None:
+    expects = ("Expect: 100-continue", "Content-Length: 5")
+    with files.connect("PUT", "expected", *expects) as sock:
+        assert sock.recv(4096).startswith(b"HTTP/1.1 100 Continue\r\n")
+        sock.sendall(b"12345")
+        assert sock.recv(4096).startswith(b"HTTP/1.1 200 OK\r\n")
+    assert files.get("expected").content == b"12345"
+    with files.connect("PUT", "expected", "Expect: 100-continue", f"Content-Length: {200 * MB}") as sock:
+        assert sock.recv(4096).startswith(b"HTTP/1.1 413 ")
+
+
 @pytest.mark.parametrize("headers", [("Content-Length: 3000000",), ("Transfer-Encoding: chunked",)])
 def test_a_body_that_breaks_off_writes_nothing(files: Files, headers: tuple[str]) -> None:
     with files.connect("PUT", "half", *headers) as sock:
