@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from signal import Signals
 from types import ModuleType
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from console.workspaces.models import Agent
 
 from . import commands, host, lifecycle, outputs
 from .engine import Seen
-from .errors import CommandEnded
+from .errors import CommandEnded, NotAllowed
 from .models import Command, Sandbox
 from .passage import Passage
 from .profiles import NewSandbox
@@ -117,6 +118,16 @@ def place(caller: Caller, sandbox_id: str) -> tuple[Sandbox, Agent | None]:
     return sandbox, Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
 
 
+def _check_fits(sandbox: Sandbox, tool: str) -> None:
+    if tool == "install" and not sandbox.writable_root:
+        raise NotAllowed(
+            f"The system of sandbox {sandbox.pk} cannot be changed. Create one with `writable_root`, where an admin "
+            "allows it, or ask for an image that has the packages.",
+            field="writable_root",
+            limit=False,
+        )
+
+
 async def validated(
     caller: Caller,
     sandbox: Sandbox,
@@ -128,6 +139,7 @@ async def validated(
     **more: Any,
 ) -> gate.Proposal:
     """Validated and packed. The files that it would replace are not looked at yet."""
+    _check_fits(sandbox, tool)
     module = named(tool)
     checked, flags = await _off_the_loop(arguments, partial(_checked, module, arguments, agent))
     return gate.Proposal(
@@ -229,9 +241,16 @@ def find_action(caller: Caller, action_id: str) -> Action:
 
 async def settled(caller: Caller, action_id: str, *, wait_s: float) -> Action:
     """As soon as it ended, or as it is after `wait_s`. Holds no thread and no database handle while it waits."""
-    ended = await bus.wait_for(
-        lambda: db.read(_find_ended, caller, action_id), f"action:{action_id}", timeout_s=max(0.0, wait_s)
-    )
+    looks = count()
+
+    async def look() -> Action | None:
+        # Not while it runs here: a trip to the database would only delay the sending of the command. That it is no
+        # longer followed rings too, so a look left out is never the last one.
+        if next(looks) == 0 and wait_s > 0 and host.follows(action_id):
+            return None
+        return await db.read(_find_ended, caller, action_id)
+
+    ended = await bus.wait_for(look, f"action:{action_id}", timeout_s=max(0.0, wait_s))
     return ended if ended is not None else await db.read(find_action, caller, action_id)
 
 

@@ -27,7 +27,7 @@ from .following import Following
 from .models import Command
 from .outputs import Outputs
 from .passage import Passage
-from .toolsets import named
+from .toolsets import COMMANDS, named
 
 log = logging.getLogger("sandgate.dispatch")
 ANSWERED_AT_ONCE = ("read", "list")  # to a request that is gone with its server
@@ -41,7 +41,7 @@ STOP_TRIES, STOP_AGAIN_S, STOP_TOLD_S = 50, 0.1, 5.0
 def submit(proposal: gate.Proposal) -> gate.Wait | gate.Pass:
     answer = gate.submit(proposal)
     lifecycle.touch(proposal.sandbox_id)
-    if isinstance(answer, gate.Pass) and answer.tool == "run":
+    if isinstance(answer, gate.Pass) and answer.tool in COMMANDS:
         commands.record(answer)
     return answer
 
@@ -51,14 +51,14 @@ def begin(action_id: str) -> gate.Pass | None:
     pass_ = gate.start(action_id)
     if pass_ is not None:
         lifecycle.touch(pass_.sandbox_id)
-        if pass_.tool == "run":
+        if pass_.tool in COMMANDS:
             commands.record(pass_)
     return pass_
 
 
 @transaction.atomic
 def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
-    if pass_.tool == "run" and not result.get("background"):
+    if pass_.tool in COMMANDS and not result.get("background"):
         commands.end(pass_.action_id, result)
     if pass_.tool == "publish":
         artifacts.record(pass_, result)
@@ -69,9 +69,9 @@ def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
 @transaction.atomic
 def fail(pass_: gate.Pass, *, status: str, code: str, detail: str, began: bool = True) -> bool:
     """`began` is False when the sandbox refused it before anything ran: then there was no command."""
-    if pass_.tool == "run" and began:
+    if pass_.tool in COMMANDS and began:
         commands.lose(pass_.action_id)
-    elif pass_.tool == "run":
+    elif pass_.tool in COMMANDS:
         commands.never_began(pass_.action_id)
     return gate.finish(pass_.action_id, status=status, error={"code": code, "detail": detail})
 
@@ -150,8 +150,13 @@ class Dispatcher:
         self._tasks[action_id] = task  # the reference also keeps the task alive
         task.add_done_callback(partial(self._done, action_id))
 
+    def follows(self, action_id: str) -> bool:
+        """From any thread. Whoever waits and hears that it is so is rung when it is so no more."""
+        return action_id in self._tasks
+
     def _done(self, action_id: str, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(action_id, None)
+        bus.announce(f"action:{action_id}")
         if not task.cancelled() and (error := task.exception()):
             log.error("Following action %s failed.", action_id, exc_info=error)
 
@@ -201,7 +206,7 @@ class Dispatcher:
         else:
             await db.write(succeed, pass_, result)
             self._let_go(box, pass_, result)
-            if pass_.tool == "run" and not result.get("background"):
+            if pass_.tool in COMMANDS and not result.get("background"):
                 counters.command_ended(result["status"])
                 if not resume:
                     counters.command_took(monotonic() - began_at, own_seconds=result["duration_ms"] / 1000)
@@ -223,7 +228,7 @@ class Dispatcher:
         detail = STOPPED if gone and self._boxes.stopping else error.detail
         status = "unknown" if silent else "failed"
         await db.write(fail, pass_, status=status, code=error.code, detail=detail, began=gone or silent)
-        if pass_.tool == "run" and (gone or silent):
+        if pass_.tool in COMMANDS and (gone or silent):
             counters.command_ended("lost")
 
 

@@ -128,6 +128,11 @@ def _unheard(answer: asyncio.Future[Any]) -> None:
 current: Hub | None = None
 
 
+def follows(action_id: str) -> bool:
+    """Whether this process runs that action now."""
+    return current is not None and current.dispatcher.follows(action_id)
+
+
 def hub() -> Hub:
     """The running one; without it there is no way to a sandbox."""
     if current is None:

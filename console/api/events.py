@@ -80,7 +80,7 @@ async def _events(who: Caller, row: Command, at: At) -> AsyncIterator[bytes]:
                 yield _event("exit", schemas.Command.of(row).model_dump_json(), at)
                 return
             if not pages:
-                await bell.wait_s(min(beat_s, REREAD_S))
+                await bell.wait_s(max(0.0, min(spoke_at + beat_s - monotonic(), REREAD_S)))
             if monotonic() - spoke_at >= beat_s:
                 if not await db.read(_may_still, who):
                     return

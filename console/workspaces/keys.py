@@ -17,6 +17,11 @@ from .models import Agent, Key, Member, Permission
 AGENT_KEY_DAYS = 90
 MAX_DAYS = 365
 USE_IS_STALE_AFTER = timedelta(minutes=1)
+# Each call of each key is looked up, and the number of columns is most of what that costs.
+LOOKED_AT = (
+    "workspace", "agent", "member", "last_used_at", "agent__archived_at", "member__removed_at", "member__user",
+    "member__user__is_active",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ def again(caller: Caller) -> Caller | None:
 def _caller(**which: str) -> Caller | None:
     key = (
         Key.objects.select_related("agent", "member__user")
+        .only(*LOOKED_AT)
         .filter(**which, revoked_at=None, expires_at__gt=timezone.now())
         .first()
     )

@@ -10,7 +10,8 @@ from .models import Workspace
 def opened(workspace_id: str) -> Iterator[Workspace]:
     """The row, locked; its numbers are written back at the end. Must be inside the transaction of what is recorded:
     the lock is what keeps both records without gaps."""
-    workspace = Workspace.objects.select_for_update().get(pk=workspace_id)
+    rows = Workspace.objects.select_for_update().only("change_seq", "audit_seq", "audit_head")  # each act opens it
+    workspace = rows.get(pk=workspace_id)
     yield workspace
     Workspace.objects.filter(pk=workspace_id).update(
         change_seq=workspace.change_seq, audit_seq=workspace.audit_seq, audit_head=workspace.audit_head

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from console.api import waits
 from console.workspaces import bus, db
 from console.workspaces.models import Key
 from sandboxes.models import Command
@@ -34,6 +35,13 @@ def printed(command, text, *, name="stdout", offset=0):
 async def end(command, **fields):
     await db.write(Command.objects.filter(pk=command.pk).update, **{"status": "exited", "exit_code": 0, **fields})
     bus.announce(f"command:{command.pk}")
+
+
+async def streaming():
+    """Returns once a stream has its place."""
+    async with asyncio.timeout(10):
+        while not waits._waiting:  # noqa: ASYNC110  (a counter rings no event)
+            await asyncio.sleep(0.01)
 
 
 def events(answer):
@@ -165,7 +173,7 @@ async def test_a_gap_is_an_offset_and_bytes_that_are_no_text_are_base64(ask, pla
 async def test_streams_are_counted_with_a_keys_waits_and_given_back(ask, place, running, settings):
     settings.WAITS_PER_KEY = 1
     first = asyncio.create_task(ask.get(at(place, running, "/events"), key=place.scouts))
-    await asyncio.sleep(0.2)
+    await streaming()
     refused = await ask.get(at(place, running, "/events"), key=place.scouts)
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
     assert (await ask.get(at(place, running), key=place.scouts)).status_code == 200
@@ -178,6 +186,7 @@ async def test_streams_are_counted_with_a_keys_waits_and_given_back(ask, place, 
 async def test_a_stream_ends_with_its_key(ask, place, running, settings):
     settings.TIMER_DIVISOR = 60
     call = asyncio.create_task(ask.get(at(place, running, "/events"), key=place.scouts))
+    await streaming()
     await asyncio.sleep(0.6)
     assert not call.done()
     await db.write(Key.objects.filter(agent=place.scout).update, revoked_at=timezone.now() - timedelta(seconds=1))
