@@ -49,8 +49,7 @@ class Jail:
                 self.now = replace(self.now, openings=dict(openings))
             if guarded is not None:
                 self.now = replace(self.now, guarded=tuple(guarded))
-            # A shield: what a thread sets is set, whoever waits for it, and must be known as set.
-            await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(self._set)))
+            await _to_its_end(asyncio.ensure_future(asyncio.to_thread(self._set)))
 
     def names(self, sandbox_id: str) -> bool:
         return sandbox_id in {lane.sandbox_id for lane in self.now.lanes}
@@ -66,8 +65,9 @@ class Jail:
                 await asyncio.to_thread(hostnet.tool, self._nft, "delete", "table", *self._table)
 
     def _set(self) -> None:
+        first, held = self._set_to is None, self._holds()
         try:
-            if not self._as_set() or not self._changed():
+            if not held or not self._changed():
                 self._load()
         except NetworkFault as error:
             self.fault = str(error)
@@ -76,17 +76,15 @@ class Jail:
         if self.fault:
             self._bridges("up")
             self.fault = ""
+        if not first and not held:
+            self.repairs += 1
+            counters.jail_repaired()
+            log.warning("The network jail was not as it had been set. It has been put back.")
 
-    def _as_set(self) -> bool:
-        """Whether the table still is what was set last; what is not gets counted, and loaded as a whole."""
-        if self._set_to is None:
-            return False
+    def _holds(self) -> bool:
+        """Whether the table still is what was set last; else the whole of it is loaded."""
         with suppress(NetworkFault):
-            if not self.fault and self._listed() == self._found:
-                return True
-        self.repairs += 1
-        counters.jail_repaired()
-        log.warning("The network jail is not as it was set. It is put back.")
+            return self._set_to is not None and not self.fault and self._listed() == self._found
         return False
 
     def _changed(self) -> bool:
@@ -132,6 +130,15 @@ class Jail:
         for lane in self.now.lanes:
             with suppress(NetworkFault):
                 hostnet.tool("ip", "link", "set", lane.bridge, state)
+
+
+async def _to_its_end(work: "asyncio.Future[None]") -> None:
+    """The next one must find what this thread has set, whoever waited for it."""
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
 
 
 def _normal(listed: list[dict[str, Any]]) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Network:
         self._openings: dict[str, tuple[Opening, ...]] = {}
         self._why_not = "The engine has not been started." if self.possible else NO_ROOT
         self._watching: asyncio.Task[None] | None = None
+        self._trouble = ""
 
     @property
     def repairs(self) -> int:
@@ -168,8 +169,11 @@ class Network:
     async def _round(self, openings: Openings) -> None:
         try:
             await self.look(await openings())
+            self._trouble = ""
         except (NetworkFault, SandboxError) as error:
-            log.error("The network jail could not be looked after, next try in a moment: %s", error)
+            if str(error) != self._trouble:  # once, not each round
+                log.error("The network jail could not be looked after, tried again until it can be: %s", error)
+            self._trouble = str(error)
         except Exception:  # a boundary: a database that is locked must not end the watch
             log.exception("The network jail could not be looked after, next try in a moment.")
 
