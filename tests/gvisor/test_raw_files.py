@@ -1,83 +1,22 @@
 """Files as bytes over REST, both ways: whole or cut off, never held, never a page."""
 
 import hashlib
-import http.client
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import pytest
 
+from .filing import MB, Files
 from .served import Served, until
 
-MB = 1 << 20
 BIG = 100 * MB  # the most that may be sent
 BLOCK = os.urandom(MB)
-
-
-class Files:
-    """A console, an agent and a member with one sandbox of the agent's."""
-
-    def __init__(self, served: Served) -> None:
-        self.served = served
-        self.agent, self.member, self.review = (served.api(key) for key in ("agent", "workspace", "review"))
-        self.sandbox = self.agent.post("/sandboxes", json={}).raise_for_status().json()["id"]
-        self.raw = f"/sandboxes/{self.sandbox}/files/raw"
-        self.pool = ThreadPoolExecutor(4)
-
-    def get(self, path: str, **more: Any) -> httpx.Response:
-        return self.member.get(self.raw, params={"path": path}, **more)
-
-    def put(self, path: str, content: Any, **query: Any) -> httpx.Response:
-        return self.member.put(self.raw, params={"path": path, **query}, content=content)
-
-    def put_as_agent(self, path: str, content: bytes, **more: Any) -> "Any":
-        return self.pool.submit(self.agent.put, self.raw, params={"path": path}, content=content, **more)
-
-    def run(self, command: str) -> str:
-        answer = self.member.post(f"/sandboxes/{self.sandbox}/commands", json={"command": command})
-        assert answer.raise_for_status().json()["exit_code"] == 0, answer.text
-        return str(answer.json()["stdout"])
-
-    def last_action(self) -> dict[str, Any]:
-        return dict(self.member.get("/actions", params={"sandbox": self.sandbox}).json()["items"][0])
-
-    def ended_action(self) -> dict[str, Any]:
-        return dict(until(lambda: (found := self.last_action())["status"] != "running" and found))
-
-    def ended(self, action_id: str) -> dict[str, Any]:
-        return dict(self.member.get(f"/actions/{action_id}", params={"wait": 20}).raise_for_status().json())
-
-    def pending(self) -> list[dict[str, Any]]:
-        return list(self.agent.get("/actions", params={"status": "pending"}).json()["items"])
-
-    def decide(self, action: dict[str, Any], verdict: str = "approve") -> None:
-        body = {"verdict": verdict, "digest": action["digest"], "reason": "no"}
-        self.review.post(f"/actions/{action['id']}/decision", json=body).raise_for_status()
-
-    def resident_mb(self) -> float:
-        assert self.served.process
-        status = Path(f"/proc/{self.served.process.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) / 1024
-
-    def kept_bytes(self) -> int:
-        return sum(path.stat().st_size for path in (self.served.var / "blobs").rglob("*") if path.is_file())
-
-    def connect(self, method: str, path: str, *headers: str) -> socket.socket:
-        """A request whose body, or whose reading, is the test's."""
-        address = urlsplit(self.served.url)
-        sock = socket.create_connection((address.hostname, address.port), timeout=30)
-        key = self.served.first_run["workspace_key"]
-        lines = [f"{method} /v1{self.raw}?path={quote(path)} HTTP/1.1", "Host: localhost", f"X-API-Key: {key}"]
-        sock.sendall("\r\n".join([*lines, *headers, "", ""]).encode())
-        return sock
 
 
 @pytest.fixture(scope="module")
@@ -391,79 +330,6 @@ def test_no_door_serves_sandbox_bytes_as_a_page(files: Files) -> None:
         if kind == "application/octet-stream":
             assert answer.headers["content-disposition"].startswith('attachment; filename="page.html"')
             assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
-
-
-# --- by an agent's key -----------------------------------------------------------------------------------------------
-
-
-def test_what_an_agent_sends_waits_for_a_person_and_is_then_written(files: Files) -> None:
-    content = os.urandom(5 * MB)
-    call = files.put_as_agent("from-agent", content)
-    (action,) = until(files.pending)
-    assert action["arguments"]["content"] == {"sha256": hashlib.sha256(content).hexdigest(), "size": 5 * MB}
-    assert files.get("from-agent").status_code == 404
-    files.decide(action)
-    assert call.result().status_code == 200
-    assert call.result().json()["sha256"] == hashlib.sha256(content).hexdigest()
-    assert files.get("from-agent").content == content
-
-
-def test_it_joins_what_the_call_in_json_waits_for(files: Files) -> None:
-    """Both say the same write, so there is one card for both."""
-    body = {"path": "both", "content": "small", "encoding": "utf-8"}
-    first = files.pool.submit(files.agent.post, f"/sandboxes/{files.sandbox}/files", json=body)
-    (action,) = until(files.pending)
-    second = files.put_as_agent("both", b"small")
-    until(lambda: second.running() and not time.sleep(0.5))
-    assert len(files.pending()) == 1
-    files.decide(action)
-    assert (first.result().status_code, second.result().status_code) == (200, 200)
-    assert second.result().json()["action_id"] == action["id"]
-    assert second.result().json()["joined"] is True
-
-
-def test_denied_leaves_nothing_and_says_why(files: Files) -> None:
-    call = files.put_as_agent("denied", os.urandom(MB))
-    (action,) = until(files.pending)
-    files.decide(action, "deny")
-    assert (call.result().status_code, call.result().json()["code"]) == (403, "denied")
-    assert files.get("denied").status_code == 404
-
-
-def test_an_idempotency_key_writes_once_also_by_a_workspace_key(files: Files) -> None:
-    headers = {"Idempotency-Key": "raw-1"}
-    content = os.urandom(100_000)
-    first = files.member.put(files.raw, params={"path": "once"}, content=content, headers=headers).raise_for_status()
-    files.run("printf other > once")
-    again = files.member.put(files.raw, params={"path": "once"}, content=content, headers=headers).raise_for_status()
-    assert again.json()["action_id"] == first.json()["action_id"]
-    assert files.run("cat once") == "other"
-    other = files.member.put(files.raw, params={"path": "once"}, content=b"different", headers=headers)
-    assert (other.status_code, other.json()["code"]) == (409, "idempotency_mismatch")
-
-
-def test_over_its_pending_limit_an_agent_is_refused_and_nothing_of_it_stays(files: Files) -> None:
-    before = files.kept_bytes()
-    waiting = [files.put_as_agent(f"w{n}", os.urandom(90 * MB)) for n in range(2)]
-    until(lambda: len(files.pending()) == 2, within_s=60)
-    refused = files.put_as_agent("w3", os.urandom(21 * MB)).result()
-    assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
-    assert until(lambda: files.kept_bytes() == before + 180 * MB)
-    for action in files.pending():
-        files.agent.post(f"/actions/{action['id']}/cancel").raise_for_status()
-    assert {call.result().json()["code"] for call in waiting} == {"cancelled"}
-
-
-def test_whoever_may_not_is_refused_before_anything_is_read(files: Files) -> None:
-    address = urlsplit(files.served.url)
-    for key, path, status in (("review", files.raw, 403), ("agent", "/sandboxes/sbx_none/files/raw", 404)):
-        client = http.client.HTTPConnection(address.hostname or "", address.port or 0, timeout=20)
-        client.putrequest("PUT", f"/v1{path}?path=x")
-        client.putheader("X-API-Key", files.served.first_run[f"{key}_key"])
-        client.putheader("Content-Length", str(50 * MB))
-        client.endheaders()
-        assert client.getresponse().status == status  # not a byte of the body was sent
-        client.close()
 
 
 def test_a_server_that_dies_in_the_middle_of_both_leaves_no_half_file_and_two_actions_that_end(tmp_path: Path) -> None:
