@@ -53,6 +53,22 @@ async def run_command(request: HttpRequest, sandbox_id: str, body: schemas.NewCo
     return await _executed(ended.action, joined=ended.joined)
 
 
+@door(
+    router, "POST", "/sandboxes/{sandbox_id}/install", may=RUNS, gate="approval",
+    answers={200: schemas.Executed}, fails=gated.REFUSALS,
+)  # fmt: skip
+async def install_packages(request: HttpRequest, sandbox_id: str, body: schemas.NewInstall) -> HttpResponseBase:
+    """Install Debian packages, in a sandbox with a writable root.
+
+    The package manager runs as root without a capability; what it prints and its exit code are the answer. What it
+    changed is gone when the sandbox is stopped. By an agent's key it may wait for a reviewer, as a command does.
+    """
+    arguments: dict[str, Any] = {"packages": body.packages}
+    arguments |= {"timeout_s": body.timeout} if body.timeout is not None else {}
+    ended = await gated.call(request, sandbox_id, "install", arguments, reason=body.reason)
+    return await _executed(ended.action, joined=ended.joined)
+
+
 async def _begun(action: Action) -> HttpResponse:
     row = await db.read(_of_action, action)
     answer = HttpResponse(schemas.Command.of(row).model_dump_json(), status=202, content_type=answers.JSON)

@@ -68,6 +68,7 @@ class Matter:
 
 WANTS = {
     "run": "wants to run a command",
+    "install": "wants to install system packages",
     "stdin": "wants to send input to a running command",
     "write": "wants to write a file",
 }
@@ -107,6 +108,10 @@ def _sheets(action: Action) -> Iterator[Sheet]:
     if action.tool == "run":
         rest["env"] = _environment(action)
         yield from _command(rest)
+    elif action.tool == "install":
+        rest.pop("timeout_s")
+        text = "\n".join(rest.pop("packages")) + "\n"
+        yield sheet("Packages", "End of packages", ["of the image's package sources"], text)
     elif action.tool == "stdin":
         yield from _input(action, rest)
     elif action.tool == "write":
@@ -248,6 +253,9 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
         ended = "stays open" if arguments.get("background") else "empty"
         env = "set, see below" if _environment(action) else "default"
         yield "Env, stdin", f"{env}, {'given, see below' if arguments.get('stdin') else ended}"
+    elif action.tool == "install":
+        yield "Can change", "all of the sandbox's system"
+        yield "Runs as", f"root without capabilities, {_for_how_long(arguments)}"
     elif action.tool == "write":
         yield "Can change", str(arguments["path"])
         yield "Runs as", str(profile.get("user", "agent"))

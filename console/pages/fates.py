@@ -12,6 +12,7 @@ from approvals.models import Action, Decision
 from console.workspaces.models import Member
 from sandboxes import outputs
 from sandboxes.models import Command
+from sandboxes.toolsets import COMMANDS
 
 from . import words
 
@@ -117,7 +118,7 @@ def sentence(action: Action) -> str:
 
 def streams(action: Action) -> list[Stream]:
     """What it printed so far; nothing for what printed nothing or never ran."""
-    command = Command.objects.filter(action_id=action.pk).first() if action.tool == "run" else None
+    command = Command.objects.filter(action_id=action.pk).first() if action.tool in COMMANDS else None
     if command is None:
         return []
     found = [_stream(action.pk, name) for name in ("stdout", "stderr")]
@@ -149,7 +150,7 @@ def lost_race(action: Action, *, mine: Member, mine_at: datetime, decision: Deci
 
 def _now(action: Action) -> str:
     if action.status == "succeeded":
-        return f"It ran: {fate(action).word}." if action.tool == "run" else "It is done."
+        return f"It ran: {fate(action).word}." if action.tool in COMMANDS else "It is done."
     return NOW.get(action.status, "It was not run.")
 
 

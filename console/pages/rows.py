@@ -71,6 +71,10 @@ def _summary(action: Action) -> tuple[str, str, str, str]:
     arguments = action.arguments
     if action.tool == "run":
         return ("terminal", *_command(arguments["command"] if "command" in arguments else " ".join(arguments["argv"])))
+    if action.tool == "install":
+        names = " ".join(arguments["packages"])
+        shown = names if len(names) <= ROW_CHARS else ""
+        return "package", "install", shown, number(len(arguments["packages"]), "package")
     if action.tool == "write":
         content, path = arguments["content"], str(arguments["path"])
         told = len(content.encode()) if isinstance(content, str) else content["size"]

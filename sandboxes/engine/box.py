@@ -74,8 +74,9 @@ class Box:
 
     async def run(self, pass_: "Pass", request: RunRequest, sink: Sink) -> RunResult:
         """Until the command ended and all its output is in `sink`. Asked twice with one Pass's id, it runs once."""
-        pass_.spend(self.sandbox_id, "run")
-        request = replace(request, env={**self.env, **request.env})
+        pass_.spend(self.sandbox_id, "install" if request.as_root else "run")
+        if not request.as_root:
+            request = replace(request, env={**self.env, **request.env})
         message, script = running.request(pass_.action_id, request)
         ask = Ask(message, (script, request.stdin), sink)
         within_s = None if request.timeout_s is None else request.timeout_s + OVERDUE_S

@@ -34,6 +34,7 @@ def request(command_id: str, asked: RunRequest) -> tuple[dict[str, Any], bytes]:
         "env": dict(asked.env),
         "timeout_s": asked.timeout_s,
         "background": asked.background,
+        "as_root": asked.as_root,
         "script_bytes": len(script),
     }
     return message, script

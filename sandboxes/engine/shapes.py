@@ -86,7 +86,8 @@ class Found:
 class RunRequest:
     """A command. `bash -c` with a text too long for an argument is passed another way, with the same effect.
 
-    In the background it may have no `timeout_s`, and its stdin stays open after what is given here."""
+    In the background it may have no `timeout_s`, and its stdin stays open after what is given here. As root it has no
+    capability, and no variable of the sandbox: whoever made the sandbox chose those."""
 
     argv: Sequence[str]
     timeout_s: float | None
@@ -94,6 +95,7 @@ class RunRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
     background: bool = False
+    as_root: bool = False
 
 
 @dataclass(frozen=True)

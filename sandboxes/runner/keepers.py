@@ -34,11 +34,13 @@ class Order:
     stdin: bytes = b""
     script: bytes = b""
     stdin_stays_open: bool = False
+    as_root: bool = False  # without a capability
 
     def pack(self) -> bytes:
         """ValueError when it cannot be said: a NUL inside a word, or more than a keeper takes."""
         flags = (0 if self.stdin or self.stdin_stays_open else STDIN_EMPTY) | (HAS_SCRIPT if self.script else 0)
-        numbers = (flags, rights.AGENT_UID, rights.AGENT_GID, self.processes, self.open_files, len(self.script))
+        uid, gid = (0, 0) if self.as_root else (rights.AGENT_UID, rights.AGENT_GID)
+        numbers = (flags, uid, gid, self.processes, self.open_files, len(self.script))
         env = [f"{name}={value}" for name, value in self.env.items()]
         body = b"".join(
             (struct.pack("=6I", *numbers), self.script, _word(self.cwd), _words(env), _words(self.argv)),

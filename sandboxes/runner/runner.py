@@ -212,7 +212,7 @@ class Runner:
         env = {**ENV, "PWD": message["cwd"], **message["env"]}
         order = Order(
             message["argv"], message["cwd"], env, self._processes, self._open_files,
-            stdin=attached[size:], script=attached[:size], stdin_stays_open=background,
+            stdin=attached[size:], script=attached[:size], stdin_stays_open=background, as_root=message["as_root"],
         )  # fmt: skip
         command = Command(self.loop, message["id"], self.pump)
         try:

@@ -9,9 +9,11 @@ from types import ModuleType
 
 from console.workspaces.errors import Invalid
 
-from . import listing, publish, read, run, stdin, write
+from . import install, listing, publish, read, run, stdin, write
 
-TOOLS: dict[str, ModuleType] = {module.NAME: module for module in (run, stdin, write, read, listing, publish)}
+TOOLS: dict[str, ModuleType] = {module.NAME: module for module in (run, install, stdin, write, read, listing, publish)}
+COMMANDS = frozenset({run.NAME, install.NAME})
+"""Those that run a command: it has a row, output and an exit code."""
 
 
 def named(name: str) -> ModuleType:

@@ -19,6 +19,7 @@ METHODS = ("get", "post", "put", "delete", "patch")
 BODIES = {
     "create_sandbox": {},
     "run_command": {"command": "true"},
+    "install_packages": {"packages": ["gawk"]},
     "send_input": {"data": "x"},
     "write_file": {"path": "x", "content": "x"},
     "publish_artifact": {"path": "x"},

@@ -69,3 +69,8 @@ def npm() -> Mirror:
     assert registry, "npm names no registry"
     env = {"npm_config_registry": registry, "npm_config_cafile": CERTIFICATES, **_proxies()}
     return Mirror((registry,), {**env, "NODE_EXTRA_CA_CERTS": CERTIFICATES})
+
+
+def apt(sources: str) -> Mirror:
+    """Of an image: its sources were this machine's when it was built."""
+    return Mirror(tuple(dict.fromkeys(re.findall(r"https?://[^/ ]+", sources))), {})

@@ -1,20 +1,28 @@
 """Every call of the OpenAPI document that can change a sandbox's inside, tried by an agent on a real sandbox: it
 becomes a proposal, nothing has happened, and it happens once a person approves."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from .served import Served, until
+from .served import CHECKOUT, Served, until
 
 # What each gated call sends, and how to see in the sandbox that it has happened.
 CALLS = {
     "run_command": ({"json": {"command": "touch /work/by-command"}}, "/work/by-command"),
+    "install_packages": ({"json": {"packages": ["hello"]}}, "/var/lib/sandgate-apt/lists"),
     "send_input": ({"json": {"data": "go\n"}}, "/work/by-input"),
     "write_file": ({"json": {"path": "/work/by-write", "content": "x"}}, "/work/by-write"),
     "write_raw_file": ({"params": {"path": "/work/by-bytes"}, "content": b"x"}, "/work/by-bytes"),
 }
+ALLOW = """
+from console.workspaces import agents
+from console.workspaces.models import Agent
+agents.change_tools(Agent.objects.get(), by=None, writable_root_allowed=True)
+"""
 # What never asks, because it only takes back what a Pass began, or copies out and leaves all in there as it is.
 NEVER_ASK = {"stop_command", "publish_artifact"}
 
@@ -22,6 +30,8 @@ NEVER_ASK = {"stop_command", "publish_artifact"}
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     console = Served(tmp_path_factory.mktemp("doors")).up()
+    command = [sys.executable, "manage.py", "shell", "-c", ALLOW]
+    subprocess.run(command, cwd=CHECKOUT, env=console.environment, check=True)
     yield console
     console.close()
 
@@ -38,7 +48,8 @@ def doors(api: httpx.Client) -> list[tuple[str, str, str]]:
 
 
 def exists(api: httpx.Client, sandbox: str, path: str) -> bool:
-    return api.get(f"/sandboxes/{sandbox}/files", params={"path": path}).status_code == 200
+    answer = api.get(f"/sandboxes/{sandbox}/files", params={"path": path})
+    return answer.status_code == 200 or answer.json()["code"] == "is_a_directory"
 
 
 def reads_a_line(served: Served, sandbox: str) -> str:
@@ -50,7 +61,8 @@ def reads_a_line(served: Served, sandbox: str) -> str:
 
 def test_no_door_into_a_sandbox_is_open_to_an_agent(served: Served) -> None:
     with served.api("agent", timeout_s=1.5) as impatient, served.api("agent") as api, served.api("review") as reviewer:
-        sandbox = api.post("/sandboxes", json={}).raise_for_status().json()["id"]
+        wanted = {"writable_root": True, "network": "none"}
+        sandbox = api.post("/sandboxes", json=wanted).raise_for_status().json()["id"]
         ids = {"sandbox_id": sandbox, "command_id": reads_a_line(served, sandbox)}
         found = [door for door in doors(api) if door[0] not in NEVER_ASK]
         assert {name for name, _, _ in found} == set(CALLS), "a new door: add it here, with a call that shows its gate"

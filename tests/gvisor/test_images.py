@@ -4,6 +4,7 @@ import base64
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -16,7 +17,7 @@ from sandboxes.engine import EngineConfig
 
 from . import mirrors
 from .mirrors import Mirror
-from .served import CHECKOUT, Served
+from .served import CHECKOUT, Served, until
 
 pytestmark = pytest.mark.gvisor
 MANAGES = """
@@ -75,7 +76,7 @@ def make(client: httpx.Client, **body: Any) -> dict[str, Any]:
 def run(api: httpx.Client, sandbox: dict[str, Any], command: str) -> str:
     """What it printed; it must succeed."""
     answer = api.post(f"/sandboxes/{sandbox['id']}/commands", json={"command": command, "timeout": 300}).json()
-    assert answer["exit_code"] == 0, answer
+    assert answer["exit_code"] == 0, answer["stdout"] + answer["stderr"]
     return str(answer["stdout"])
 
 
@@ -197,3 +198,60 @@ def test_npm_installs_for_the_user_through_the_jail(api: httpx.Client, reaching:
     assert run(api, sandbox, "node -e \"console.log(typeof require('express')())\"") == "function\n"
     run(api, sandbox, "npm install -g semver")
     assert run(api, sandbox, "semver 1.2.3") == "1.2.3\n"
+
+
+def test_without_a_writable_root_nothing_of_the_system_is_installed(api: httpx.Client) -> None:
+    sandbox = make(api)
+    answer = api.post(f"/sandboxes/{sandbox['id']}/install", json={"packages": ["gawk"]})
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed_by_settings")
+    assert answer.json()["field"] == "writable_root"
+    api.delete(f"/sandboxes/{sandbox['id']}")
+
+
+@pytest.fixture
+def own_system(manager: httpx.Client, agents_id: str) -> Iterator[None]:
+    tools = f"/agents/{agents_id}/tools/sandbox"
+    manager.put(tools, json={"writable_root_allowed": True, "command_mode": "rules"}).raise_for_status()
+    yield
+    manager.put(tools, json={"writable_root_allowed": False}).raise_for_status()
+
+
+def test_a_gated_install_brings_system_packages_as_root_without_a_capability(
+    served: Served, agent: httpx.Client, api: httpx.Client, manager: httpx.Client, reaching: Any, own_system: None
+) -> None:
+    look = make(api)
+    sources = run(api, look, "cat /etc/apt/sources.list")
+    api.delete(f"/sandboxes/{look['id']}")
+    sandbox = reaching(mirrors.apt(sources), writable_root=True)
+    at = f"/sandboxes/{sandbox['id']}"
+    assert "Permission denied" in run(api, sandbox, "touch /usr/x 2>&1 || true")  # a command is the user's as ever
+    with ThreadPoolExecutor(1) as pool, served.api("review") as reviewer:
+        asked = pool.submit(agent.post, f"{at}/install", json={"packages": ["hello"], "reason": "greet"})
+        action = until(lambda: agent.get("/actions", params={"status": "pending"}).json()["items"])[0]
+        assert (action["tool"], action["arguments"]["packages"]) == ("install", ["hello"])
+        assert run(api, sandbox, "command -v hello || echo none") == "none\n"
+        verdict = {"verdict": "approve", "digest": action["digest"]}
+        reviewer.post(f"/actions/{action['id']}/decision", json=verdict).raise_for_status()
+        answer = asked.result().json()
+    assert answer["exit_code"] == 0, answer["stdout"] + answer["stderr"]
+    assert "Setting up hello" in answer["stdout"]
+    assert run(api, sandbox, "hello") == "Hello, world!\n"
+    failed = api.post(f"{at}/install", json={"packages": ["no-such-package"]}).json()
+    assert failed["exit_code"] == 100
+    assert "Unable to locate package no-such-package" in failed["stderr"]
+
+
+def test_what_the_user_sets_or_writes_is_no_part_of_an_install(api: httpx.Client) -> None:
+    env = {"APT_CONFIG": "/work/apt.conf", "DPKG_ROOT": "/work"}
+    sandbox = make(api, network="none", writable_root=True, env=env)
+    evil = 'APT::Update::Pre-Invoke {"touch /owned";};\nDPkg::Pre-Invoke {"touch /owned";};'
+    run(api, sandbox, f"printf '%s' '{evil}' > /work/apt.conf; cp /work/apt.conf ~/.aptrc; mkdir -p ~/.local/bin")
+    program = "printf '#!/bin/sh\\ntouch /owned\\n' > ~/.local/bin/dpkg-preconfigure; chmod +x ~/.local/bin/*"
+    run(api, sandbox, program)
+    answer = api.post(f"/sandboxes/{sandbox['id']}/install", json={"packages": ["hello"]}).json()
+    assert answer["exit_code"] == 100, answer  # there is nothing to fetch from
+    assert run(api, sandbox, "ls /owned 2>&1 || true").startswith("ls: cannot access")
+    for packages in (["-oDebug=1"], ["a b"], ["./x.deb"], ["x;id"], [], ["UPPER"]):
+        refused = api.post(f"/sandboxes/{sandbox['id']}/install", json={"packages": packages})
+        assert (refused.status_code, refused.json()["field"]) == (422, "packages"), packages
+    api.delete(f"/sandboxes/{sandbox['id']}")

@@ -260,6 +260,16 @@ def test_every_argument_is_on_the_card(cast, browser) -> None:
         assert word in page
 
 
+def test_an_install_shows_each_package_and_that_it_is_root(cast, browser) -> None:
+    arguments = {"packages": ["gawk", "g++"], "timeout_s": 600}
+    action = pending(cast.caller(cast.scout), tool="install", arguments=arguments)
+    page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
+    for words in ("wants to install system packages", "gawk", "g++", "root without capabilities, up to 600 s"):
+        assert words in page
+    assert "End of packages" in page
+    assert "gawk g++" in browser(cast.bob).get(queue_url(cast)).content.decode()
+
+
 def test_the_variables_of_the_sandbox_are_on_the_card_of_each_command(cast, browser) -> None:
     caller = cast.caller(cast.scout)
     profile = {"image": "sha256:1", "network": "none", "user": "agent", "settings_version": 2}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from approvals import payloads
 from console.workspaces.errors import Invalid
 from sandboxes.errors import NotAllowed
-from sandboxes.toolsets import arguments, named, read, run, write
+from sandboxes.toolsets import arguments, install, named, read, run, write
 
 
 def test_every_default_is_written_out():
@@ -135,3 +135,28 @@ def test_an_environment_that_could_not_be_handed_over_is_refused_before_anybody_
     with pytest.raises(Invalid, match="in all") as refusal:
         run.validate({"command": "ls", "env": {f"V{n}": "x" * 60_000 for n in range(5)}}, None)
     assert refusal.value.fields["field"] == "env"
+
+
+def test_an_install_names_packages_and_nothing_else():
+    assert install.validate({"packages": ["gawk", "g++", "gawk", "python3-pandas=1.5.3+dfsg-2"]}, None) == {
+        "packages": ["gawk", "g++", "python3-pandas=1.5.3+dfsg-2"], "timeout_s": 600,
+    }  # fmt: skip
+    bad = [
+        [],
+        None,
+        "gawk",
+        ["-oDebug"],
+        ["./x.deb"],
+        ["a b"],
+        ["gawk\n"],
+        ["Gawk"],
+        ["gawk:amd64;id"],
+        [5],
+        ["gawk"] * 51,
+    ]
+    for packages in bad:
+        with pytest.raises(Invalid) as refusal:
+            install.validate({"packages": packages}, None)
+        assert refusal.value.fields["field"] == "packages"
+    with pytest.raises(Invalid, match="env"):
+        install.validate({"packages": ["gawk"], "env": {"APT_CONFIG": "/work/x"}}, None)

@@ -96,6 +96,15 @@ class NewCommand(Body):
     reason: str = Field("", max_length=2000, description="What a reviewer reads beside the command.")
 
 
+class NewInstall(Body):
+    """Debian packages, from the sources that the image has."""
+
+    model_config = shown(packages=["gawk"])
+    packages: list[str] = Field(min_length=1, max_length=50, description="By name, or as `name=version`.")
+    timeout: float | None = Field(None, gt=0, description="Seconds: 600 unless given, at most 3600.")
+    reason: str = Field("", max_length=2000, description="What a reviewer reads beside the packages.")
+
+
 class Executed(Answer):
     """A foreground command, ended."""
 
