@@ -1,9 +1,14 @@
-"""Scripts that measure, beside plain Docker on the same runtime in the same run. The engine names its images as the
-product's settings do, so those are loaded first."""
+"""Scripts that measure, beside plain Docker on the same runtime in the same run. They stand on what tests stand on, and
+so need what pytest gives to those: the settings, and `bin/` beside the checkout on the path."""
 
+import logging
 import os
+import sys
+from pathlib import Path
 
 import django
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bin"))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup()
+logging.getLogger("httpx").setLevel(logging.WARNING)

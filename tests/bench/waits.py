@@ -29,7 +29,7 @@ def medians_ms(client: Client, key: str, runs: int) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=300)
-    runs = parser.parse_args().runs
+    runs = parser.parse_known_args()[0].runs  # what the other scripts are asked for comes here as well
     with tempfile.TemporaryDirectory() as place, up(Path(place)) as (_, url, _log):
         port = int(url.rpartition(":")[2])
         action, secrets = seed(Path(place))
