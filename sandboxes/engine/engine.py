@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import docker
@@ -31,12 +31,14 @@ from .events import watch_oom
 from .link import FIRST_HELLO_S, HELLO_S, Link
 from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, checked
 from .network import Network, Openings, no_openings
+from .rules import Lane
 from .shapes import BoxSpec, EngineConfig, Found
 
 CREATES_AT_ONCE = 4
 REMOVE_S = 30.0
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class CreateFailed(SandboxError):
@@ -129,8 +131,7 @@ class Engine:
         marker = secrets.token_bytes(MARKER_BYTES)
         self._runner = await kit.ensure(self.daemon, self.config, self._runner)
         make = self._disks.reopen(spec.sandbox_id) if kept else self._disks.make(spec.sandbox_id, spec.disk_mb)
-        disk = await _to_its_end(make)
-        lane = await _to_its_end(self.network.make(spec.sandbox_id)) if spec.network == "public" else None
+        disk, lane = await _to_its_end(_both(make, self._lane(spec)))
         wanted = containers.options(self.config, spec, marker=marker, disk=disk, runner=self._runner)
         wanted |= containers.network(lane, self.network.resolvers)
         container_id = await _to_its_end(self.daemon.call(lambda client: containers.create(client, wanted)))
@@ -148,6 +149,9 @@ class Engine:
                 f"Sandbox {spec.sandbox_id} started, but its runner did not answer. {channel.stderr}".strip()
             ) from error
         return self._add(Box(link, spec.sandbox_id, container_id, spec.env))
+
+    async def _lane(self, spec: BoxSpec) -> Lane | None:
+        return await self.network.make(spec.sandbox_id) if spec.network == "public" else None
 
     def _add(self, box: Box) -> Box:
         self._boxes[box.container_id] = box
@@ -251,6 +255,15 @@ class Engine:
     def _oom(self, container_id: str) -> None:
         if (box := self._boxes.get(container_id)) is not None:
             box.note_oom()
+
+
+async def _both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Side by side. When one fails the other comes to its end first: what is half made cannot be undone."""
+    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    for result in (first, second):
+        if isinstance(result, BaseException):
+            raise result
+    return cast(T, first), cast(U, second)
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:

@@ -20,6 +20,8 @@ from .hostnet import NetworkFault
 from .rules import Jailed, Lane, Opening
 
 log = logging.getLogger("sandgate.jail")
+Frame = dict[str, list[dict[str, Any]]]
+Elements = dict[str, set[str]]
 
 
 class Jail:
@@ -31,7 +33,7 @@ class Jail:
         self._nft = nft
         self._table = ("inet", table_name(now.instance))
         self._set_to: Jailed | None = None
-        self._found: dict[str, Any] = {}
+        self._frame: Frame = {}
         self._turn = asyncio.Lock()
 
     async def set(
@@ -65,9 +67,11 @@ class Jail:
                 await asyncio.to_thread(hostnet.tool, self._nft, "delete", "table", *self._table)
 
     def _set(self) -> None:
-        first, held = self._set_to is None, self._holds()
+        before, same = self._set_to, False
         try:
-            if not held or not self._changed():
+            same = before is not None and rules.chains(before) == rules.chains(self.now)
+            held = same and not self.fault and self._changed()
+            if not held:
                 self._load()
         except NetworkFault as error:
             self.fault = str(error)
@@ -76,54 +80,51 @@ class Jail:
         if self.fault:
             self._bridges("up")
             self.fault = ""
-        if not first and not held:
+        if same and not held:
             self.repairs += 1
             counters.jail_repaired()
             log.warning("The network jail was not as it had been set. It has been put back.")
 
-    def _holds(self) -> bool:
-        """Whether the table still is what was set last; else the whole of it is loaded."""
-        with suppress(NetworkFault):
-            return self._set_to is not None and not self.fault and self._listed() == self._found
-        return False
-
     def _changed(self) -> bool:
-        """Done by elements alone."""
+        """By elements alone. False when the table was not as it was set, or somebody else is at it."""
         assert self._set_to is not None
-        if (told := rules.changes(self._set_to, self.now)) is None:
-            return False
         try:
-            if told:
+            if told := rules.changes(self._set_to, self.now):
                 hostnet.tool(self._nft, "-f", "-", told=told)
-                self._note(self._listed())
-        except NetworkFault:  # somebody else was at it: the whole table says what is meant
+            frame, elements = self._listed()
+        except NetworkFault:
             return False
         self._set_to = self.now
-        return True
+        return frame == self._frame and elements == rules.elements(self.now)
 
     def _load(self) -> None:
         """As little as possible first: a table that goes and comes has a moment in between."""
         for anew in (False, True):
             try:
                 hostnet.tool(self._nft, "-f", "-", told=rules.text(self.now, anew=anew))
-                self._note(self._listed())
+                self._note(*self._listed())
                 return
             except NetworkFault:
                 if anew:
                     raise
 
-    def _note(self, found: dict[str, Any]) -> None:
-        """A look compares with what was meant, not with what somebody made of it in the meantime."""
-        if _counted(found) != _wanted(self.now):
+    def _note(self, frame: Frame, elements: Elements) -> None:
+        """What is compared later must be what was meant, not what somebody made of it in the meantime."""
+        chains = rules.chains(self.now)
+        wanted = {f"chain {name}": 1 for name in chains} | {
+            f"rule {name}": len(found) for name, found in chains.items()
+        }
+        counted = {name: len(found) for name, found in frame.items() if name.split()[0] in ("chain", "rule")}
+        if counted != wanted or elements != rules.elements(self.now):
             raise NetworkFault(f"nft: table {self._table[1]} was changed while it was set")
-        self._found, self._set_to = found, self.now
+        self._frame, self._set_to = frame, self.now
 
-    def _listed(self) -> dict[str, Any]:
+    def _listed(self) -> tuple[Frame, Elements]:
         try:
             found = json.loads(hostnet.tool(self._nft, "-j", "-s", "list", "table", *self._table))["nftables"]
-        except (ValueError, KeyError) as error:
-            raise NetworkFault(f"nft list: {error}") from error
-        return _normal(found)
+            return _parts(found)
+        except (ValueError, KeyError, TypeError) as error:
+            raise NetworkFault(f"nft list: {error!r}") from error
 
     def _bridges(self, state: str) -> None:
         """Another way to the same end: without the table, nobody may speak."""
@@ -141,32 +142,18 @@ async def _to_its_end(work: "asyncio.Future[None]") -> None:
         raise
 
 
-def _normal(listed: list[dict[str, Any]]) -> dict[str, Any]:
-    """Without what differs from one listing to the next: numbers the kernel gives, the order of elements, flows."""
-    found: dict[str, Any] = {}
-    for item in listed:
-        for kind, thing in item.items():
-            if kind == "metainfo":
-                continue
-            thing = {key: value for key, value in thing.items() if key not in ("handle", "index")}
-            if kind == "set" and thing["name"] == "flows":
-                thing.pop("elem", None)
-            if "elem" in thing:
-                thing["elem"] = sorted(json.dumps(each) for each in thing["elem"])
-            found.setdefault(f"{kind} {thing.get('chain') or thing.get('name')}", []).append(thing)
-    return found
+def _parts(listed: list[dict[str, Any]]) -> tuple[Frame, Elements]:
+    """Chains, rules and sets as they are, without the numbers that the kernel gives; and what is in our sets."""
+    frame: Frame = {}
+    elements: Elements = {}
+    for kind, thing in (pair for item in listed for pair in item.items() if pair[0] != "metainfo"):
+        inside = thing.pop("elem", [])
+        if kind == "set" and thing["name"] != "flows":  # those change by themselves
+            elements[thing["name"]] = {_text(each) for each in inside}
+        thing.pop("handle", None)
+        frame.setdefault(f"{kind} {thing.get('chain') or thing['name']}", []).append(thing)
+    return frame, elements
 
 
-def _counted(listed: dict[str, Any]) -> dict[str, int]:
-    """How much there is of each kind, by chain and set."""
-    return {
-        key: len(found[0].get("elem", ())) if key.startswith("set ") else len(found)
-        for key, found in listed.items()
-        if not key.startswith("table ")
-    }
-
-
-def _wanted(now: Jailed) -> dict[str, int]:
-    made = rules.chains(now)
-    sizes = {f"chain {name}": 1 for name in made} | {f"rule {name}": len(found) for name, found in made.items()}
-    return sizes | {"set flows": 0} | {f"set {name}": len(found) for name, found in rules.elements(now).items()}
+def _text(element: str | dict[str, list[str | int]]) -> str:
+    return element if isinstance(element, str) else " . ".join(str(part) for part in element["concat"])

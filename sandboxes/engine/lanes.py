@@ -27,6 +27,7 @@ from .shapes import EngineConfig
 RANGES = ("10.160.0.0/11", "172.16.0.0/12", "192.168.0.0/16")
 BLOCK, LANE = 20, 30
 TRIES = 20
+DEFAULTS = ("default", "0.0.0.0/1", "128.0.0.0/1")
 _BRIDGE, _MASQUERADE = "com.docker.network.bridge.name", "com.docker.network.bridge.enable_ip_masquerade"
 
 
@@ -140,9 +141,6 @@ def _from(instance: str, wide: IPv4Network) -> list[IPv4Network]:
 
 
 def in_use() -> list[IPv4Network]:
-    """What the host has addresses in or a route to, its default routes aside."""
-    found = [IPv4Network(f"{each['local']}/32") for link in hostnet.asked("-4", "addr") for each in link["addr_info"]]
-    for route in hostnet.asked("-4", "route", "show", "table", "all"):
-        if route["dst"] not in ("default", "0.0.0.0/1", "128.0.0.0/1"):
-            found.append(IPv4Network(route["dst"]))
-    return found
+    """What the host has a route to, its default routes aside; its own addresses are routes as well."""
+    routes = hostnet.asked("-4", "route", "show", "table", "all")
+    return [IPv4Network(route["dst"]) for route in routes if route["dst"] not in DEFAULTS]

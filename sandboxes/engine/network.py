@@ -47,6 +47,7 @@ class Network:
         self._jail: Jail | None = None
         self._openings: dict[str, tuple[Opening, ...]] = {}
         self._why_not = "The engine has not been started." if self.possible else NO_ROOT
+        self._refusal = ""
         self._watching: asyncio.Task[None] | None = None
         self._trouble = ""
 
@@ -85,6 +86,7 @@ class Network:
         finally:  # sandboxes that run are jailed, whether more may start or not
             self._jail = Jail(Jailed(self._config.instance, self._lanes.block, self.resolvers))
             self._take(openings)
+            await self._read_firewall()
             with suppress(NetworkFault):  # the jail remembers, and is tried again
                 await self._set()
 
@@ -97,12 +99,8 @@ class Network:
             raise NoRuntime(self._why_not)
         if self._jail.fault:
             raise NoRuntime(f"The network jail cannot be set ({self._jail.fault}). {_fix(self._jail.fault)}")
-        try:
-            refusal = await asyncio.to_thread(forwarding.refusal, self._config.instance)
-        except NetworkFault as error:
-            raise NoRuntime(f"The host's firewall cannot be read ({error}). {_fix(error)}") from error
-        if refusal:
-            raise NoRuntime(refusal)
+        if self._refusal:
+            raise NoRuntime(self._refusal)
 
     async def make(self, sandbox_id: str) -> Lane:
         """A network for a new sandbox, through which nothing comes until `admit`."""
@@ -131,6 +129,12 @@ class Network:
         with suppress(NetworkFault):  # then it stays taken; the next round sets the jail without it
             await self._set()
             self._lanes.free(lane)
+
+    async def _read_firewall(self) -> None:
+        try:
+            self._refusal = await asyncio.to_thread(forwarding.refusal, self._config.instance)
+        except NetworkFault as error:
+            self._refusal = f"The host's firewall cannot be read ({error}). {_fix(error)}"
 
     async def _set(self) -> None:
         """Guards before switches: nothing forwards before what must not be forwarded is dropped."""
@@ -183,6 +187,7 @@ class Network:
             return
         before = self._openings
         self._take(openings)
+        await self._read_firewall()
         await self._jail.look()
         if self._openings != before or await self._guarded() != list(self._jail.now.guarded):
             await self._set()

@@ -131,11 +131,9 @@ def text(now: Jailed, *, anew: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def changes(before: Jailed, now: Jailed) -> str | None:
-    """What makes the one table of the other, in elements alone: those that stay are not touched, since a moment without
-    them would cut off who is served by them. None when that is not all."""
-    if chains(before) != chains(now):
-        return None
+def changes(before: Jailed, now: Jailed) -> str:
+    """What makes the other's sets of the one's: elements that stay are not touched, since a moment without them would
+    cut off who is served by them."""
     old, new = elements(before), elements(now)
     gone, come = ({name: these[name] - those[name] for name in new} for these, those in ((old, new), (new, old)))
     return "\n".join([*_elements("delete", _table(now), gone), *_elements("add", _table(now), come)])
@@ -166,9 +164,9 @@ _FRAME = (
 def elements(now: Jailed) -> dict[str, set[str]]:
     """What is in the sets. An exception is bound to the bridge, and `live` binds the bridge to one address."""
     return {
-        "live": {f'"{lane.bridge}" . {lane.address}' for lane in now.lanes},
+        "live": {f"{lane.bridge} . {lane.address}" for lane in now.lanes},
         "exceptions": {
-            f'"{lane.bridge}" . {IPv4Address(opening.address)} . {opening.protocol} . {opening.port:d}'
+            f"{lane.bridge} . {IPv4Address(opening.address)} . {opening.protocol} . {opening.port:d}"
             for lane in now.lanes
             for opening in now.openings.get(lane.sandbox_id, ())
         },
