@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sandboxes.outputs import Outputs
 
 NAME, VERSION, KIND = "publish", 1, "read"
-TITLE_BYTES = 200
+TITLE_BYTES = 800  # a column of 200 characters
 
 
 def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:
