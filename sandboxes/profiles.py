@@ -10,12 +10,13 @@ from typing import Any, Literal
 from console.workspaces import settings
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Workspace
+from console.workspaces.stock import STOCK_IMAGES
 
 from . import limits
 from .errors import NoRuntime, NotAllowed
 
 Network = Literal["none", "public"]
-DEFAULT_IMAGE = settings.STOCK_IMAGES[0]
+DEFAULT_IMAGE = STOCK_IMAGES[0]
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _network(agent: Agent | None, asked: str | None, *, can_network: bool) -> Ne
 
 
 def _image(workspace: Workspace, agent: Agent | None, name: str) -> str:
-    allowed = [*settings.STOCK_IMAGES, *workspace.images, *(agent.images if agent else ())]
+    allowed = [*STOCK_IMAGES, *workspace.images, *(agent.images if agent else ())]
     if name in allowed:
         return name
     raise NotAllowed(

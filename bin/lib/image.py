@@ -13,7 +13,7 @@ from lib.say import Stop, run, say
 
 RECIPES = CHECKOUT / "images"
 STOCK = {"default": ("default",), "node": ("default", "node")}
-"""An image by its name, and whose packages it holds. The product knows the names too: `console.workspaces.settings`."""
+"""An image by its name, and whose packages it holds. The product knows the names too: `console.workspaces.stock`."""
 CHANGES = [
     "ENV PATH=/usr/local/bin:/usr/bin:/bin",
     "ENV LANG=C.UTF-8",

@@ -15,6 +15,7 @@ from . import audit, permissions
 from .errors import Invalid
 from .members import by_need
 from .models import Agent, Member, Workspace
+from .stock import STOCK_IMAGES
 
 Number = int | float
 
@@ -39,8 +40,6 @@ RANGES = {
     "idle_timeout_s": Range(15 * 60, 60, 8 * 3600, 24 * 3600),
     "max_lifetime_s": Range(8 * 3600, 60, 24 * 3600, 7 * 24 * 3600),
 }
-STOCK_IMAGES = ("default", "node")
-"""Built by `bin/` and allowed everywhere; the first is what a sandbox gets unless asked."""
 MOST_IMAGES = 50
 MOST_POOLED = 8
 IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:@-]{0,199}\Z")

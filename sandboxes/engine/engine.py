@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import docker
 import docker.errors
 
-from console.workspaces.settings import STOCK_IMAGES
+from console.workspaces.stock import STOCK_IMAGES
 from sandboxes.errors import BoxGone, NoRuntime, SandboxError
 from sandboxes.runner.frames import MARKER_BYTES, BrokenFrame
 

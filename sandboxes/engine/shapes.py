@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
-from console.workspaces.settings import STOCK_IMAGES
+from console.workspaces.stock import STOCK_IMAGES
 from sandboxes.errors import NoRuntime
 
 StreamName = Literal["stdout", "stderr"]

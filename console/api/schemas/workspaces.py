@@ -7,6 +7,7 @@ from pydantic import Field
 
 from console.workspaces import models as rows
 from console.workspaces import settings
+from console.workspaces.stock import STOCK_IMAGES
 
 from .shared import Answer, Body, OneLine, Time, shown
 
@@ -115,7 +116,7 @@ class WorkspaceSettingsNow(Answer):
     @classmethod
     def of(cls, row: rows.Workspace) -> Self:
         found = {name: getattr(row, name) for name in ("name", "limits", "images", "pool_size")}
-        more = {"id": row.pk, "limits_in_force": _in_force(row), "stock_images": list(settings.STOCK_IMAGES)}
+        more = {"id": row.pk, "limits_in_force": _in_force(row), "stock_images": list(STOCK_IMAGES)}
         return cls.model_validate(found | more)
 
 
