@@ -9,8 +9,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import docker
 import httpx
 import pytest
+
+from sandboxes.engine import EngineConfig
 
 from .served import Served, until
 
@@ -162,12 +165,29 @@ def test_events_keep_characters_whole_and_bytes_as_they_are(api: httpx.Client, s
     assert polled == "x" * 8191 + "é漢😀" + "�\x00\n"
 
 
-def test_a_quiet_command_is_kept_and_its_followers_hear_that_it_lives(api: httpx.Client, sandbox: str) -> None:
-    """Quiet for longer than anything here would idle out, timers divided by 60 (B11)."""
-    address = begin(api, sandbox, "sleep 4; echo late")
-    events = Events(api, address)
+def test_a_quiet_command_is_activity_and_its_followers_hear_that_it_lives(api: httpx.Client) -> None:
+    """Quiet for twice as long as its sandbox may be idle, timers divided by 60 (B11)."""
+    sandbox = f"/sandboxes/{api.post('/sandboxes', json={'idle_timeout_s': 150}).raise_for_status().json()['id']}"
+    events = Events(api, begin(api, sandbox, "sleep 6; echo late"))
     events.read()
-    assert (events.out["stdout"], events.beats > 3) == (b"late\n", True)
+    assert (events.out["stdout"], events.exit["status"], events.beats > 3) == (b"late\n", "exited", True)
+    assert until(lambda: api.get(sandbox).json()["ended_reason"]) == "idle"
+
+
+def test_a_sandbox_that_is_killed_loses_its_command_and_says_so(served: Served, api: httpx.Client) -> None:
+    """Followers hear it at once, as no exit code (C6)."""
+    before = set(served.containers())
+    sandbox = f"/sandboxes/{api.post('/sandboxes', json={'network': 'none'}).raise_for_status().json()['id']}"
+    address = begin(api, sandbox, "echo began; sleep 600")
+    events = Events(api, address)
+    events.read(until_bytes=6)
+    client = docker.DockerClient(EngineConfig.load(served.var, "").docker_host)
+    for container_id in set(served.containers()) - before:
+        client.containers.get(container_id).remove(force=True, v=True)
+    events.read()
+    assert (events.exit["status"], events.exit["exit_code"], events.out["stdout"]) == ("lost", None, b"began\n")
+    gone = api.post(f"{sandbox}/commands", json={"command": "true", "background": True})
+    assert (gone.status_code, gone.json()["code"]) == (409, "sandbox_gone")
 
 
 def test_bad_and_unknown_places_to_go_on_from(api: httpx.Client, sandbox: str) -> None:
