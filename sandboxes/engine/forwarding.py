@@ -69,7 +69,7 @@ def refusal(instance: str) -> str:
         return ""
     return (
         "This host's firewall drops what it forwards (policy DROP of FORWARD, as Docker or ufw set it), and no rule of "
-        f"it names Sandgate's bridges. Let them pass, the jail still judges each packet: iptables -I FORWARD -i "
+        f"it lets Sandgate's bridges pass. Let them pass, the jail still judges each packet: iptables -I FORWARD -i "
         f"{ANY_BRIDGE}+ -j ACCEPT; iptables -I FORWARD -o {ANY_BRIDGE}+ -j ACCEPT"
     )
 
@@ -84,7 +84,7 @@ def _nft_drops(instance: str) -> bool:
         and chain["family"] in ("ip", "inet")
     ]
     return any(
-        not _names_us(hostnet.tool("nft", "list", "table", chain["family"], chain["table"]), instance)
+        not _lets_us_pass(hostnet.tool("nft", "list", "table", chain["family"], chain["table"]), instance)
         for chain in drops
     )
 
@@ -94,9 +94,11 @@ def _legacy_drops(instance: str) -> bool:
     with suppress(OSError):
         if "filter" in LEGACY_TABLES.read_text().split():
             found = hostnet.tool("iptables-legacy", "-S")
-            return "-P FORWARD DROP" in found and not _names_us(found, instance)
+            return "-P FORWARD DROP" in found and not _lets_us_pass(found, instance)
     return False
 
 
-def _names_us(text: str, instance: str) -> bool:
-    return bridge_prefix(instance) in text or any(f"{ANY_BRIDGE}{end}" in text for end in ("+", "*"))
+def _lets_us_pass(rules: str, instance: str) -> bool:
+    """Whether one that accepts names our bridges. One that accepts them by other words is not known for what it is."""
+    ours = (bridge_prefix(instance), f"{ANY_BRIDGE}+", f"{ANY_BRIDGE}*")
+    return any("accept" in line.lower() and any(name in line for name in ours) for line in rules.splitlines())

@@ -99,8 +99,6 @@ class Network:
             raise NoRuntime(self._why_not)
         if self._jail.fault:
             raise NoRuntime(f"The network jail cannot be set ({self._jail.fault}). {_fix(self._jail.fault)}")
-        if self._refusal:
-            raise NoRuntime(self._refusal)
 
     async def make(self, sandbox_id: str) -> Lane:
         """A network for a new sandbox, through which nothing comes until `admit`."""
@@ -113,6 +111,10 @@ class Network:
 
     async def admit(self, lane: Lane) -> None:
         """Right before its start: the whole jail is set, with this sandbox in it. NoRuntime: it must not start."""
+        if self._refusal:
+            await self._read_firewall()  # a user's Docker makes room for a bridge when it makes the bridge
+        if self._refusal:
+            raise NoRuntime(self._refusal)
         try:
             await self._set()
         except NetworkFault as error:
