@@ -21,6 +21,8 @@ PIDS_EACH, PIDS_BESIDE = 2, 624
 of its own. Commands meet RLIMIT_NPROC long before."""
 CPU_PERIOD_US = 100_000
 TMP = "size=64m,mode=1777,nosuid,nodev,exec"
+RUN = "size=8m,mode=0755,nosuid,nodev,noexec"
+"""Where a root may be written its user must still find no folder to write to without a limit, as /run/lock is."""
 CAPABILITIES = ("CHOWN", "KILL", "SETUID", "SETGID", "SETPCAP", "SYS_ADMIN")
 
 
@@ -46,7 +48,7 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
         "log_config": LogConfig(type="none"),
         "ipc_mode": "private",
         "read_only": not spec.writable_root,
-        "tmpfs": {"/tmp": TMP},
+        "tmpfs": {"/tmp": TMP, **({"/run": RUN} if spec.writable_root else {})},
         "mounts": [
             Mount(kit.MOUNTED_AT, runner, read_only=True, no_copy=True),
             Mount(kit.VOLUME_AT, disk, no_copy=True),

@@ -63,6 +63,13 @@ def test_what_it_leaves_running_is_stopped_with_it(bench, open_box):
     assert bench.bash(open_box, "pgrep -x sleep || echo none").text == "none\n"
 
 
+def test_the_user_finds_nothing_there_that_is_not_capped(bench, open_box):
+    """What is on the root itself has no limit but the host's disk."""
+    found = bench.bash(open_box, "find / -xdev -writable ! -type l 2>/dev/null; df --output=source,size / | tail -1")
+    on_root = {"/tmp", "/var/tmp", "/dev/shm"}  # mounts of their own, whatever -xdev makes of them
+    assert set(found.text.split("\n")[:-2]) <= on_root | {"/work", "/home/agent"}, found.text
+
+
 def test_the_users_commands_are_no_nearer_to_root_there(bench, open_box):
     as_root(bench, open_box, "sh", "-c", "cp /usr/bin/id /usr/bin/id2 && chmod u+s /usr/bin/id2")
     assert bench.bash(open_box, "id2 -u; cat /etc/shadow 2>&1 | head -1").text.startswith(
