@@ -14,7 +14,8 @@ from typing import Any
 
 from sandboxes.engine import hostnet
 from sandboxes.engine.hostnet import tool
-from tests.engine.netspaces import PROBES
+
+from .netspaces import PROBES
 
 PORT, OTHER_PORT = 18080, 18081
 HERE, PUBLIC, RESOLVER = "11.0.0.1", "11.0.0.2", "10.255.0.53"

@@ -12,10 +12,10 @@ import pytest
 from console import state
 from console.state import table_name
 from sandboxes.engine.hostnet import tool
-from tests.engine.netspaces import PROBES
 
 from . import hosts
 from .hosts import PORT, PUBLIC, RANGES, RESOLVER
+from .netspaces import PROBES
 from .served import CHECKOUT, Served, until
 from .test_jail import left_on_host
 

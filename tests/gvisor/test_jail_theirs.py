@@ -15,9 +15,9 @@ from lib.place import Place
 from sandboxes.engine import Box, BoxSpec, Engine, RunRequest, WriteRequest
 from sandboxes.engine.hostnet import tool
 from sandboxes.errors import NoRuntime
-from tests.engine.netspaces import BEYOND, PROBES, PUBLIC, RESOLVER, Net, in_own_namespace
 
 from .engines import Collected, OnePass, new_config, new_id
+from .netspaces import BEYOND, PROBES, PUBLIC, RESOLVER, Net, in_own_namespace
 
 DOCKER0 = "172.17.0.1"
 

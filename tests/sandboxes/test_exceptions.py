@@ -70,8 +70,8 @@ def test_the_same_destination_twice_is_a_conflict(cast):
 @pytest.mark.parametrize(
     "address",
     [
-        "127.0.0.1", "127.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "10.0.0.0/8", "10.1.2.03", "10.1.2", "0x0a010203",
-        "::1", "::ffff:10.1.2.3", "db.example", "", " 10.1.2.3", "10.1.2.3 }; flush ruleset", "１0.1.2.3",
+        "127.0.0.1", "127.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "10.0.0.0/8", "10.1.2.03", "10.1.2",
+        "0x0a010203", "::1", "::ffff:10.1.2.3", "db.example", "", " 10.1.2.3", "10.1.2.3 }; flush ruleset", "１0.1.2.3",
     ],
 )  # fmt: skip
 def test_an_address_is_one_of_another_machine_in_one_spelling(cast, address):

@@ -1,8 +1,7 @@
-"""The jail's table in a real kernel, between namespaces. What sandboxes themselves see: tests/gvisor/test_jail.py."""
+"""The jail's table in a real kernel, between namespaces. What sandboxes themselves see: test_jail.py."""
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -16,9 +15,6 @@ from sandboxes.engine.rules import Jailed, Opening
 
 from .netspaces import ABROAD, BEYOND, BLOCK, METADATA, PRIVATE, PUBLIC, RESOLVER, Net, in_own_namespace
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("nft", path=hostnet.PATH), reason="needs root and nftables"
-)
 ALL = ("tcp", "udp", "icmp")
 
 
