@@ -22,6 +22,7 @@ SETTINGS = """environment:
   SANDGATE_ORIGINS   addresses that people type on other machines, comma separated; any other name is refused
   DOCKER_HOST     a Docker daemon of yours, which must have a gVisor runtime
   SANDGATE_IMAGE  a sandbox image of yours, in place of the one built here
+  SANDGATE_RESOLVERS  DNS servers that sandboxes may ask, comma separated (this machine's own)
   SANDGATE_DEBIAN_MIRROR   Debian archive to fetch from (this machine's own)
   SANDGATE_KEY_DECISIONS=1   at the first start: let a key decide too, for scripts and trials"""
 
