@@ -8,11 +8,14 @@ from django.db.models import Count, Max, Q
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
 from approvals.gate import reviewers
 from console.workspaces import agents, members, permissions, settings
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Agent, Member, Mode
+from sandboxes import exceptions
+from sandboxes.models import NetworkException
 
 from . import limits
 from .shell import complain, givers_in, member_page, say
@@ -149,6 +152,7 @@ def _of_sandboxes(agent: Agent, post: Any, error: dict[str, str]) -> dict[str, A
         "limits": limits.table(spans, agent.limits, most, post, **error),
         "images": post.get("images", "") if post else "\n".join(agent.images),
         "networks": [("none", "None"), ("public", "Public")],
+        "exceptions": NetworkException.objects.filter(agent=agent, ended_at=None).order_by("created_at"),
     }
 
 
@@ -164,6 +168,26 @@ def run_permission(request: Any, agent_id: str) -> HttpResponseBase:
     except SandgateError as caught:
         complain(request, caught.detail)
     return redirect("agent-tools", request.here.workspace.pk, agent.pk)
+
+
+@member_page("agents", permissions.AGENTS_MANAGE, methods=("POST",))
+def network_exception(request: Any, agent_id: str) -> HttpResponseBase:
+    """Opens a private destination to an agent's sandboxes, or closes the one named by `end`."""
+    agent, by, post = _agent(request, agent_id), request.here.member, request.POST
+    try:
+        if named := post.get("end"):
+            exceptions.end(exceptions.find(agent, named), by=by)
+            say(request, "Closed, within two seconds also for connections that are open.")
+        else:
+            port = post.get("port", "").strip()
+            made = exceptions.make(
+                agent, address=post.get("address", "").strip(), protocol=post.get("protocol", ""),
+                port=int(port) if port.isdecimal() and len(port) < 6 else 0, reason=post.get("reason", "")[:200], by=by,
+            )  # fmt: skip
+            say(request, f"{made} is open to {agent.name}, within two seconds also in sandboxes that run.")
+    except SandgateError as caught:
+        complain(request, caught.detail)
+    return redirect(f"{reverse('agent-tools', args=[request.here.workspace.pk, agent.pk])}#s-exceptions")
 
 
 def _agent(request: Any, agent_id: str) -> Agent:

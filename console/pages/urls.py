@@ -27,6 +27,7 @@ urlpatterns = [
     path("w/<str:workspace_id>/agents", agents.listed, name="agents"),
     path("w/<str:workspace_id>/agents/<str:agent_id>", agents.tools, name="agent-tools"),
     path("w/<str:workspace_id>/agents/<str:agent_id>/run", agents.run_permission, name="agent-run"),
+    path("w/<str:workspace_id>/agents/<str:agent_id>/network", agents.network_exception, name="agent-network"),
     path("w/<str:workspace_id>/members", members.listed, name="members"),
     path("w/<str:workspace_id>/members/<str:member_id>", members.permissions, name="member"),
     path("w/<str:workspace_id>/settings", workspace.changed, name="workspace"),

@@ -59,3 +59,21 @@ def test_agent_tools_show_what_its_sandboxes_may_be(site: Site, window: Window) 
     for width in (375, 768, 1280):
         page.set_viewport_size({"width": width, "height": 800})
         assert fits(page), width
+
+
+def test_a_private_destination_is_opened_and_closed_on_the_page(site: Site, window: Window) -> None:
+    joins(site, "wanda", "agents:manage")
+    page = window("wanda")
+    page.goto(site.page("agents"))
+    page.get_by_role("link", name="other", exact=True).click()
+    page.get_by_label("Address").fill("10.20.4.15")
+    page.get_by_label("Port").fill("5432")
+    page.get_by_label("Why").fill("ledger")
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("row", name="10.20.4.15:5432/tcp")).to_contain_text("ledger")
+    for width in (375, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert fits(page), width
+    page.locator(".toast").get_by_role("button").click()
+    page.get_by_role("button", name="Close 10.20.4.15:5432/tcp").click()
+    expect(page.get_by_text("No private address can be reached.")).to_be_visible()

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from console.workspaces import permissions, settings
+from console.workspaces import agents, permissions, settings
 from console.workspaces.models import Agent, AuditEntry, Workspace
+from sandboxes.models import NetworkException
 
 pytestmark = pytest.mark.django_db
 FORM = {
@@ -113,3 +114,36 @@ def test_only_who_manages_the_workspace_saves(cast, browser) -> None:
     for member, status in ((cast.alice, 403), (cast.bob, 403), (cast.mallory, 404)):
         assert browser(member).post(at(cast, "settings"), FORM).status_code == status
     assert Workspace.objects.get(pk=cast.workspace.pk).pool_size == 1
+
+
+def test_a_private_destination_is_opened_and_closed_by_who_manages_agents(cast, browser) -> None:
+    client, page = browser(cast.alice), at(cast, "agents", cast.scout.pk)
+    form = {"address": "10.20.4.15", "port": "5432", "protocol": "tcp", "reason": "ledger"}
+    assert client.post(f"{page}/network", form).status_code == 302
+    made = NetworkException.objects.get(agent=cast.scout, ended_at=None)
+    assert (str(made), made.reason, made.made_by) == ("10.20.4.15:5432/tcp", "ledger", cast.alice)
+    assert "10.20.4.15:5432/tcp" in client.get(page).content.decode()
+    assert client.post(f"{page}/network", {"end": made.pk}).status_code == 302
+    assert not NetworkException.objects.filter(ended_at=None).exists()
+    assert "No private address can be reached" in client.get(page).content.decode()
+
+
+@pytest.mark.parametrize("bad", [{"address": "10.0.0.0/8"}, {"port": "x"}, {"port": "70000"}, {"protocol": "icmp"}])
+def test_what_is_no_destination_opens_nothing_and_is_said(cast, browser, bad) -> None:
+    client, page = browser(cast.alice), at(cast, "agents", cast.scout.pk)
+    form = {"address": "10.20.4.15", "port": "5432", "protocol": "tcp"} | bad
+    shown = client.post(f"{page}/network", form, follow=True).content.decode()
+    assert 'class="toast stop"' in shown
+    assert not NetworkException.objects.exists()
+
+
+def test_nobody_else_opens_one(cast, browser) -> None:
+    theirs = agents.make(cast.elsewhere, name="theirs", by=None)
+    form = {"address": "10.20.4.15", "port": "5432", "protocol": "tcp"}
+    for member, agent, status in (
+        (cast.bob, cast.scout, 403),
+        (cast.mallory, cast.scout, 404),
+        (cast.alice, theirs, 404),
+    ):
+        assert browser(member).post(f"{at(cast, 'agents', agent.pk)}/network", form).status_code == status
+    assert not NetworkException.objects.exists()
