@@ -324,7 +324,7 @@ def test_what_the_container_is_given_is_all_it_has(bench, box):
         assert not host[name], name
     assert (host["NetworkMode"], host["IpcMode"], host["PidMode"], host["UTSMode"]) == ("none", "private", "", "")
     assert host["Memory"] == host["MemorySwap"] == 512 << 20
-    assert host["NanoCpus"] == 10**9
+    assert host["CpuQuota"] == host["CpuPeriod"] == 100_000
     assert 0 < host["PidsLimit"] <= 1024
     assert host["Runtime"] == bench.config.runtime
     assert [name for name in config["Env"] if not name.startswith(("PATH=", "LANG="))] == []
