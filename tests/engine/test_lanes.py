@@ -1,11 +1,13 @@
 """Which addresses sandboxes get, and whom they may ask for names: decided without Docker, from what the host has."""
 
+import asyncio
+import os
 from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
 
-from sandboxes.engine import lanes, resolvers, rules
+from sandboxes.engine import Engine, EngineConfig, lanes, resolvers, rules
 from sandboxes.engine.hostnet import NetworkFault
 from sandboxes.engine.rules import Jailed, Lane, Opening
 from sandboxes.errors import NoRuntime
@@ -123,3 +125,19 @@ def test_a_new_sandbox_changes_elements_only_and_none_that_stay() -> None:
 def test_an_odd_interface_name_becomes_no_rule(name: str) -> None:
     with pytest.raises(ValueError, match="interface"):
         rules.chains(jailed(guarded=[name]))
+
+
+@pytest.mark.parametrize(("user", "docker"), [(1000, "unix:///run/docker.sock"), (0, "tcp://192.168.1.9:2376")])
+def test_without_root_on_dockers_own_machine_there_is_only_none(
+    user: int, docker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    config = EngineConfig(docker, "runsc", "image", "one", tmp_path, tmp_path)
+
+    async def asked() -> None:
+        engine = Engine(config)
+        assert not engine.can_network
+        await engine.network_ready()
+
+    with pytest.raises(NoRuntime, match="need root on Docker's own machine"):
+        asyncio.run(asked())
