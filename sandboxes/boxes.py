@@ -20,7 +20,7 @@ from django.db import IntegrityError
 from console.workspaces import audit, db
 from console.workspaces.keys import Caller
 
-from . import counters, exceptions, lifecycle, overdue, profiles
+from . import counters, exceptions, lifecycle, overdue, profiles, reconciling
 from .engine import Box, CreateFailed, Engine, EngineConfig
 from .errors import BoxGone, NoRuntime, SandboxError
 from .losses import Losses
@@ -352,6 +352,8 @@ class Boxes:
         turns = asyncio.Semaphore(CLOSE_AT_ONCE)
         rows = await db.read(lambda: list(Sandbox.objects.live()))
         await asyncio.gather(self.pool.close(), *(self._close(sandbox, turns) for sandbox in rows))
+        with suppress(SandboxError):  # Docker is away: the next start does it
+            await reconciling.reconcile(self)  # what was being made when its maker was cut off
         await self.engine.close()
 
     async def _close(self, sandbox: Sandbox, turns: asyncio.Semaphore) -> None:

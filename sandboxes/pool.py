@@ -65,19 +65,14 @@ class Pool:
 
     async def _round(self) -> None:
         engine = self._boxes.engine
-        if engine is None or self._boxes.stopping:
+        if engine is None or self._boxes.stopping or monotonic() < self._quiet_until:
             return
-        rows = await db.read(pooled.every)
-        wishes = await self._wishes() if rows or self._has_time else []
+        rows, wishes = await db.read(pooled.every), await self._wishes()
         images = {name: await engine.image_id(name) for name in {wish.profile.image for wish in wishes}}
         missing = await self._sorted_out(rows, wishes, images)
-        if missing and self._has_time:
+        if missing and not self._boxes.room.is_used:
             await self._make(engine, missing[0], images[missing[0].profile.image])
             self.wake()
-
-    @property
-    def _has_time(self) -> bool:
-        return not self._boxes.room.is_used and monotonic() > self._quiet_until
 
     async def _wishes(self) -> list[Wish]:
         """As far as the host's own limit goes, the workspaces that used a sandbox last first."""

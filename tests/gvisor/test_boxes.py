@@ -214,6 +214,23 @@ def _refuse(*args, **kwargs):
     raise docker.errors.APIError("as the test wants")
 
 
+def test_a_console_that_stops_while_its_pool_is_filled_leaves_nothing(bench, boxes, committed_cast):
+    """At moments from before its row is there to after its container runs."""
+
+    async def scene(after_s):
+        wish, image_id = wish_of(committed_cast.workspace), await bench.engine.image_id("default")
+        filling = asyncio.ensure_future(boxes.pool._make(bench.engine, wish, image_id))
+        await asyncio.sleep(after_s)
+        filling.cancel()
+        await asyncio.wait([filling])
+        await boxes.pool.close()
+        await reconciling.reconcile(boxes)
+
+    for after_s in (0.003, 0.1, 0.3, 0.6):
+        bench.do(scene(after_s))
+        assert (bench.left_over(), PooledSandbox.objects.exists()) == ([], False)
+
+
 def test_a_claim_whose_box_is_gone_and_cannot_be_made_anew_leaves_nothing(bench, boxes, scout, warm, monkeypatch):
     bench.docker().api.kill(warm.container_id)
     monkeypatch.setattr(docker.APIClient, "create_container", _refuse)
