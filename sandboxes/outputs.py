@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
@@ -23,19 +24,23 @@ Name = Literal["stdout", "stderr"]
 
 @dataclass(frozen=True)
 class Text:
-    """A stream as it can still be shown. `head + tail` is all of it unless `truncated`."""
+    """A stream as it can still be shown. `content`, its head and then its tail, is all of it unless `truncated`."""
 
-    head: bytes
-    tail: bytes
+    content: bytes
+    head_bytes: int
     total_bytes: int
 
     @property
     def truncated(self) -> bool:
-        return len(self.head) + len(self.tail) != self.total_bytes
+        return len(self.content) != self.total_bytes
 
     @property
-    def content(self) -> bytes:
-        return self.head + self.tail
+    def head(self) -> bytes:
+        return self.content[: self.head_bytes]
+
+    @property
+    def tail(self) -> bytes:
+        return self.content[self.head_bytes :]
 
 
 def _directory(action_id: str) -> Path:
@@ -92,6 +97,14 @@ class Stream:
             self.starts.append(offset)
         return self.starts[-1]
 
+    def copy(self, begin: int, end: int, into: BytesIO) -> None:
+        """What lies from `begin` to `end`, and only that: a segment that is not wanted is not read."""
+        for start in self.starts:
+            if start < end and begin < start + self._file(start).stat().st_size:
+                with self._file(start).open("rb") as file:
+                    file.seek(max(0, begin - start))
+                    into.write(file.read(end - max(begin, start)))
+
 
 def topic(action_id: str) -> str:
     """What rings when there is more."""
@@ -139,24 +152,27 @@ def read(action_id: str, name: Name, total_bytes: int | None = None) -> Text:
     """From any thread. Blocking: at most 10 MiB from disk."""
     stream = Stream(_directory(action_id), name)
     total = stream.size if total_bytes is None else total_bytes
-    pieces = [(start, stream._file(start).read_bytes()) for start in stream.starts]
-    head = pieces[0][1] if pieces and pieces[0][0] == 0 else b""
-    later = _joined([piece for piece in pieces if piece[0] > 0])
-    half = max((len(content) for _, content in pieces), default=0)  # where something is left out, one segment is full
-    whole = len(head) + len(later) == total <= 2 * half  # up to one segment more may lie here
-    tail = later if whole else later[-half:]
-    return Text(head=head, tail=tail, total_bytes=total)
+    pieces = [(start, stream._file(start).stat().st_size) for start in stream.starts]
+    head_bytes = pieces[0][1] if pieces and pieces[0][0] == 0 else 0
+    later, end = _run([piece for piece in pieces if piece[0] > 0])
+    half = max((size for _, size in pieces), default=0)  # where something is left out, one segment is full
+    whole = head_bytes + (end - later) == total <= 2 * half  # up to one segment more may lie here
+    content = BytesIO()  # which hands out what it holds: no second copy of it is made
+    stream.copy(0, head_bytes, content)
+    stream.copy(later if whole else max(later, end - half), end, content)
+    return Text(content=content.getvalue(), head_bytes=head_bytes, total_bytes=total)
 
 
-def _joined(pieces: list[tuple[int, bytes]]) -> bytes:
-    """The unbroken run of bytes that ends with the last piece."""
-    joined = b""
-    expected = None
-    for start, content in reversed(pieces):
-        if expected is not None and start + len(content) != expected:
+def _run(pieces: list[tuple[int, int]]) -> tuple[int, int]:
+    """Where the unbroken run that ends with the last piece begins and ends."""
+    if not pieces:
+        return 0, 0
+    begin, end = pieces[-1][0], sum(pieces[-1])
+    for start, size in reversed(pieces[:-1]):
+        if start + size != begin:
             break
-        joined, expected = content + joined, start
-    return joined
+        begin = start
+    return begin, end
 
 
 def page(action_id: str, name: Name, *, offset: int, limit: int) -> tuple[int, bytes]:

@@ -2,6 +2,7 @@
 is held. Small ones go back to ninja as models."""
 
 import asyncio
+import codecs
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -22,6 +23,15 @@ async def large(answer: BaseModel, *, size_bytes: int) -> HttpResponseBase:
     return StreamingHttpResponse(_paced(answer.model_dump(mode="json")), content_type=JSON)
 
 
+async def printed(answer: BaseModel, **texts: bytes) -> HttpResponseBase:
+    """`answer` with what a command printed as its fields `texts`: made text and JSON as it is sent, because 10 MiB of
+    each would otherwise be held three times over."""
+    if sum(map(len, texts.values())) <= WHOLE_BYTES:
+        shown = {name: content.decode(errors="replace") for name, content in texts.items()}
+        return HttpResponse(answer.model_copy(update=shown).model_dump_json().encode(), content_type=JSON)
+    return StreamingHttpResponse(_paced(answer.model_dump(mode="json") | texts), content_type=JSON)
+
+
 async def _paced(value: Any) -> AsyncIterator[bytes]:
     for piece in _pieces(value):
         yield piece.encode()
@@ -35,13 +45,25 @@ def _pieces(value: Any) -> Iterator[str]:
             yield f"{before}{json.dumps(name)}:"
             yield from _pieces(item)
         yield "}" if value else "{}"
-    elif isinstance(value, str):
-        for at in range(0, len(value) or 1, PIECE_CHARACTERS):
-            inner = json.dumps(value[at : at + PIECE_CHARACTERS], ensure_ascii=False)[1:-1]
-            yield f'"{inner}' if at == 0 else inner
+    elif isinstance(value, str | bytes):
+        yield '"'
+        for piece in _decoded(value) if isinstance(value, bytes) else _cut(value):
+            yield json.dumps(piece, ensure_ascii=False)[1:-1]
         yield '"'
     else:
         yield json.dumps(value)
+
+
+def _cut(value: str) -> Iterator[str]:
+    return (value[at : at + PIECE_CHARACTERS] for at in range(0, len(value), PIECE_CHARACTERS))
+
+
+def _decoded(value: bytes) -> Iterator[str]:
+    """As `text` would have it, a piece at a time: a character that two pieces share is no U+FFFD."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for at in range(0, len(value), PIECE_CHARACTERS):
+        yield decoder.decode(value[at : at + PIECE_CHARACTERS])
+    yield decoder.decode(b"", final=True)
 
 
 def _separators(first: str) -> Iterator[str]:

@@ -88,8 +88,8 @@ async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
     answer = schemas.Executed(
         id=command.pk,
         status=command.status,  # type: ignore[arg-type]  # it has ended
-        stdout=await answers.text(printed.stdout),
-        stderr=await answers.text(printed.stderr),
+        stdout="",
+        stderr="",
         truncated=printed.truncated,
         left_running=[command.pk] if command.left_running else [],
         reason=command.reason,
@@ -97,7 +97,7 @@ async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
         joined=joined,
         **{name: result[name] for name in NUMBERS},
     )
-    return await answers.large(answer, size_bytes=len(printed.stdout) + len(printed.stderr))
+    return await answers.printed(answer, stdout=printed.stdout, stderr=printed.stderr)
 
 
 @door(router, "GET", "/sandboxes/{sandbox_id}/commands", may=SEES, answers={200: schemas.Commands})

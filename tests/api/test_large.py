@@ -7,6 +7,7 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from console.api import answers, base64s, schemas
 
@@ -38,6 +39,25 @@ def test_what_is_no_base64_is_refused(text):
 @given(st.dictionaries(st.text(), ANY_JSON))
 def test_pieces_are_json(value):
     assert json.loads("".join(answers._pieces(value))) == value
+
+
+class Shown(BaseModel):
+    out: str
+    n: int
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "size", [0, 10, answers.WHOLE_BYTES, answers.WHOLE_BYTES + 1, answers.PIECE_CHARACTERS * 9 + 1]
+)
+async def test_what_was_printed_is_the_same_text_however_it_is_sent(size):
+    """Characters of every length across every border of a piece, and bytes that are none at the end of it all."""
+    for unit in (b"x", 'é漢😀"\n'.encode(), b"\xff\x00\xe6\xbc", b"\xf0\x9f"):
+        for shift in range(4):
+            content = (b"." * shift + unit * size)[:size] if size else b""
+            answer = await answers.printed(Shown(out="", n=1), out=content)
+            parts = [part async for part in answer] if answer.streaming else [answer.content]
+            assert json.loads(b"".join(parts)) == {"out": content.decode(errors="replace"), "n": 1}
 
 
 @pytest.mark.anyio
