@@ -1,4 +1,4 @@
-"""The stock images: what they hold, what of them is allowed, and packages installed by the user through the jail."""
+"""What sandboxes are made of, over REST: images, limits, and packages installed through the jail and the gate."""
 
 import base64
 import subprocess
@@ -93,6 +93,21 @@ def test_the_default_image_holds_what_real_work_needs(api: httpx.Client) -> None
         == "1\n"
     )
     assert run(api, sandbox, "find / -xdev -type f -perm /6000 2> /dev/null; true") == ""
+    api.delete(f"/sandboxes/{sandbox['id']}")
+
+
+def test_what_was_asked_for_within_the_limits_is_what_the_sandbox_has(api: httpx.Client) -> None:
+    sandbox = make(api, output_mb=1, processes=50, open_files=100, memory_mb=300, disk_mb=100, cpus=0.5)
+    assert run(api, sandbox, "ulimit -u; ulimit -n").split() == ["50", "100"]
+    memory_kb, disk_kb = run(
+        api, sandbox, "free -k | awk '/^Mem/ {print $2}'; df -k --output=size /work | tail -1"
+    ).split()
+    assert (int(memory_kb), 80 << 10 < int(disk_kb) <= 100 << 10) == (300 << 10, True)
+    body = {"command": "seq 1 1000000"}
+    answer = api.post(f"/sandboxes/{sandbox['id']}/commands", json=body).json()
+    assert (answer["truncated"], answer["stdout_bytes"], len(answer["stdout"])) == (True, 6888896, 1 << 20)
+    assert answer["stdout"].startswith("1\n2\n")
+    assert answer["stdout"].endswith("\n1000000\n")
     api.delete(f"/sandboxes/{sandbox['id']}")
 
 
