@@ -70,7 +70,8 @@ def network(lane: Lane | None, resolvers: Sequence[str]) -> dict[str, Any]:
     anything else."""
     if lane is None:
         return {"network_mode": "none", "command": []}
-    return {"network": lane.network, "command": [f"resolvers={','.join(resolvers)}"]}
+    # And Docker's own name server, which gVisor's other network stack reaches, passes questions on to nobody else.
+    return {"network": lane.network, "dns": list(resolvers), "command": [f"resolvers={','.join(resolvers)}"]}
 
 
 def create(client: docker.DockerClient, wanted: dict[str, Any]) -> str:

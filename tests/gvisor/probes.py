@@ -10,7 +10,7 @@ import struct
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-WAIT_S = 1.0
+WAIT_S = 1.5
 
 
 def enter(space):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -114,3 +115,16 @@ def test_a_stop_leaves_no_table_and_no_bridge(served: Served) -> None:
     assert served.stop() == 0
     assert served.containers() == []
     assert left_on_host(state.instance(served.var)) == []
+
+
+def test_where_no_sandbox_can_have_a_network_creating_says_why_and_none_still_works(tmp_path: Path) -> None:
+    console = Served(tmp_path / "var", SANDGATE_RESOLVERS="127.0.0.1").up()
+    try:
+        with console.api("workspace") as api:
+            refused = api.post("/sandboxes", json={})
+            assert (refused.status_code, refused.json()["code"]) == (503, "no_runtime")
+            assert "SANDGATE_RESOLVERS" in refused.json()["detail"]
+            assert console.containers() == []
+            assert api.post("/sandboxes", json={"network": "none"}).status_code == 201
+    finally:
+        console.close()
