@@ -19,12 +19,13 @@ pytestmark = pytest.mark.anyio
 ONCE = {"Idempotency-Key": "a"}
 
 
-def test_every_post_takes_one_and_nothing_else_does():
+def test_every_post_and_every_action_takes_one_and_nothing_else_does():
     for methods in api.document["paths"].values():
         for method, operation in methods.items():
             named = [parameter["name"] for parameter in operation.get("parameters", ())]
-            assert ("Idempotency-Key" in named) is (method == "post"), operation["operationId"]
-            if method == "post":
+            takes = method == "post" or operation["x-gate"] == "approval"
+            assert ("Idempotency-Key" in named) is takes, operation["operationId"]
+            if takes:
                 assert "`idempotency_mismatch`" in operation["responses"][409]["description"]
 
 
