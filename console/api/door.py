@@ -89,7 +89,9 @@ def door(
     of an answer 200 that is no JSON, as the document has them. `takes_bytes`: the body is no JSON; the view reads it as
     it comes (`console.streamed`)."""
     rules = Door(may, keys, has_body=method in ("POST", "PUT") and not takes_bytes)
-    refusals = _by_status({*fails, *_always(rules, method, path), *(["too_large"] if takes_bytes else [])})
+    refusals = _by_status(
+        {*fails, *_always(rules, path, once=_takes_a_key(method, gate)), *(["too_large"] if takes_bytes else [])}
+    )
 
     def declare(view: View) -> View:
         summary, _, description = cleandoc(view.__doc__ or "").partition(".")
@@ -124,15 +126,20 @@ def _extra(
     }
     described |= {200: {"content": dict(streams)}} if streams else {}
     found = {"x-permission": list(rules.may), "x-keys": rules.keys, "x-gate": gate, "responses": described}
-    return found | ({"parameters": [once.PARAMETER]} if method == "POST" or gate == "approval" else {})
+    return found | ({"parameters": [once.PARAMETER]} if _takes_a_key(method, gate) else {})
 
 
-def _always(rules: Door, method: str, path: str) -> set[str]:
+def _takes_a_key(method: str, gate: Gate) -> bool:
+    """An Idempotency-Key: what acts once, or is an action."""
+    return method == "POST" or gate == "approval"
+
+
+def _always(rules: Door, path: str, *, once: bool) -> set[str]:
     found = {"malformed", "no_key", "bad_key", "validation", "internal"}
     found |= {"permission_denied"} if rules.may or rules.keys != "any" else set()
     found |= {"not_found"} if "{" in path else set()
     found |= {"too_large"} if rules.has_body else set()
-    return found | ({"idempotency_mismatch", "outcome_unknown"} if method == "POST" else set())
+    return found | ({"idempotency_mismatch", "outcome_unknown"} if once else set())
 
 
 def _by_status(codes: Iterable[str]) -> dict[int, set[str]]:
