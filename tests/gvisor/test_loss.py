@@ -102,7 +102,8 @@ def test_removal_tells_the_callers_why(bench):
 
 def test_sandbox_that_meets_the_containers_process_limit(bench, monkeypatch):
     """gVisor's kernel dies of it. Commands meet their own limit long before, so the test lowers the container's."""
-    monkeypatch.setattr(containers, "PIDS", 96)
+    monkeypatch.setattr(containers, "PIDS_EACH", 0)
+    monkeypatch.setattr(containers, "PIDS_BESIDE", 96)
     box = bench.create()
 
     def blow(docker):
