@@ -120,7 +120,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class WriteRequest:
-    """A whole file. `size` None: as much as comes. `mode` None: as the file was, or 0644. `base`: the SHA-256 of what it
+    """A whole file. `size` None: as much as comes. `mode` None: as it was, or 0644. `base`: the SHA-256 of what it
     may replace, "" when nothing may be there, None when whatever is there may be; with a base no part of `path` may be
     a link."""
 

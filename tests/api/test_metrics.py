@@ -100,7 +100,8 @@ def number(text, series):
     return float(found.group(1))
 
 
-async def test_what_lives_and_waits_is_counted_from_the_table(place, ask, hub):
+async def test_what_lives_and_waits_is_counted_from_the_table(place, ask, hub, settings):
+    settings.GATED_CALL_S = 0.2
     await ask.post(f"/sandboxes/{place.sandbox.pk}/commands", {"command": "S3CR3T --now"}, key=place.scouts)
     await db.write(Command.objects.create, sandbox=place.sandbox, action_id="act_running")
     await db.write(Sandbox.objects.filter(pk=place.sandbox.pk).update, last_activity_at=timezone.now())
@@ -111,7 +112,8 @@ async def test_what_lives_and_waits_is_counted_from_the_table(place, ask, hub):
     assert number(text, "sandgate_actions_pending") == await db.read(Action.objects.pending().count)
 
 
-async def test_nothing_in_it_names_anybody(place, ask, hub):
+async def test_nothing_in_it_names_anybody(place, ask, hub, settings):
+    settings.GATED_CALL_S = 0.2
     await ask.post(f"/sandboxes/{place.sandbox.pk}/commands", {"command": "echo S3CR3T"}, key=place.scouts)
     action = await the_action(sandbox_id=place.sandbox.pk)
     counters.created(how="cold", seconds=1)
