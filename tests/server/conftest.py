@@ -16,8 +16,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 class Served:
-    def __init__(self, state: Path) -> None:
-        env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.server.settings", "SERVER_TEST_STATE": str(state)}
+    def __init__(self, state: Path, *, stop_s: int = 3) -> None:
+        own = {"SERVER_TEST_STATE": str(state), "SERVER_TEST_STOP_S": str(stop_s)}
+        env = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.server.settings", **own}
         self.log = (state / "log").open("w+")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.server.serve"],

@@ -17,7 +17,7 @@ DB_WRITERS = 1
 SYNC_THREADS = 4
 SEND_STALL_S = 2
 LINGER_S = 1
-STOP_S = 3
+STOP_S = int(os.environ["SERVER_TEST_STOP_S"])
 IDLE_S = 1  # Twisted gives a silent client 60 s
 LOGGING = {
     "version": 1,

@@ -103,7 +103,11 @@ def test_a_person_who_is_signed_in_gets_through_by_name(alice):
     assert through(signed_in.SignedIn, cookie(session_of(alice)))["user"] == alice
 
 
-@pytest.mark.parametrize("cookies", ["", "sessionid=x", f"{django_settings.SESSION_COOKIE_NAME}=forged"])
+@pytest.mark.parametrize(
+    "cookies",
+    ["", "sessionid=x", f"{django_settings.SESSION_COOKIE_NAME}=forged"],
+    ids=["none", "another", "forged"],
+)
 def test_nobody_else_does(alice, cookies):
     session_of(alice)
     assert through(signed_in.SignedIn, scope(cookies=cookies)) is None
