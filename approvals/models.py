@@ -108,6 +108,12 @@ class Action(models.Model):
         return self.status in states.OPEN
 
     @property
+    def environment(self) -> dict[str, str]:
+        """What a command is given: the sandbox's variables, and over them the call's own."""
+        own = self.arguments.get("env", {})
+        return {**self.profile.get("env", {}), **own} if self.tool == "run" else {}
+
+    @property
     def executed(self) -> bool | None:
         """Whether it ran; None when that was lost."""
         return None if self.status == "unknown" else self.status in ("running", "succeeded", "failed")

@@ -30,6 +30,7 @@ STATUS: dict[str, int] = {
     "too_slow": 408,
     "conflict": 409,
     "pending_approval": 409,
+    "still_running": 409,
     "already_decided": 409,
     "wrong_digest": 409,
     "expired": 409,

@@ -26,7 +26,7 @@ GATED_CALL_S = 100
 RECORDED_CALL_S = 3600 + 300
 
 REFUSALS = (
-    "pending_approval", "denied", "expired", "cancelled", "superseded", "stale_edit", "failed", "sandbox_gone",
+    "pending_approval", "still_running", "denied", "expired", "cancelled", "superseded", "stale_edit", "failed", "sandbox_gone",
     "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer", "too_many", "too_many_commands", "no_runtime",
     "channel_lost", "sandbox_unresponsive",
 )  # fmt: skip
@@ -79,8 +79,13 @@ def _refusal(action: Action, *, joined: bool) -> Refused:
 
 def _why(action: Action) -> tuple[str, str, dict[str, Any]]:
     match action.status:
-        case "pending" | "approved" | "running":
+        case "pending" | "approved" | "running" if action.asked:
             return "pending_approval", _still_waits(action), {}
+        case "running":  # only what waited for a person is joined: the same call again would run it again
+            detail = (
+                f"{action.pk} still runs. Do not make this call again, it would run twice: follow {_address(action)}."
+            )
+            return "still_running", detail, {}
         case "denied":
             return "denied", told.denied(action), {"reason": action.end_reason, "decided_by": action.decided_by}
         case "unknown":
@@ -97,5 +102,8 @@ def _why(action: Action) -> tuple[str, str, dict[str, Any]]:
 def _still_waits(action: Action) -> str:
     waiting = {"pending": "waits for a reviewer", "approved": "was approved and waits for its start"}
     what = waiting.get(action.status, "still runs")
-    follow = f"/v1/actions/{action.pk}?wait=55"
-    return f"{action.pk} {what}. Make the same call again to go on waiting, or follow it at {follow}."
+    return f"{action.pk} {what}. Make the same call again to go on waiting, or follow it at {_address(action)}."
+
+
+def _address(action: Action) -> str:
+    return f"/v1/actions/{action.pk}?wait=55"

@@ -106,7 +106,7 @@ def _sheets(action: Action) -> Iterator[Sheet]:
     # What a sheet or a fact shows is taken out of `rest`; what is left is shown as it is, so nothing is ever missing.
     rest = dict(action.arguments)
     if action.tool == "run":
-        rest["env"] = _environment(action)
+        rest["env"] = action.environment
         yield from _command(rest)
     elif action.tool == "install":
         rest.pop("timeout_s")
@@ -118,11 +118,6 @@ def _sheets(action: Action) -> Iterator[Sheet]:
         yield _file(rest, action.bases)
     if rest:
         yield sheet("Arguments", "End of arguments", ["JSON"], _json(rest))
-
-
-def _environment(action: Action) -> dict[str, str]:
-    """What the command is given: the sandbox's variables, and over them the call's own."""
-    return {**action.profile.get("env", {}), **action.arguments.get("env", {})}
 
 
 def _command(rest: dict[str, Any]) -> Iterator[Sheet]:
@@ -251,7 +246,7 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
         yield "Can change", "/work, home"
         yield "Runs as", f"{profile.get('user', 'agent')}, {_for_how_long(arguments)}"
         ended = "stays open" if arguments.get("background") else "empty"
-        env = "set, see below" if _environment(action) else "default"
+        env = "set, see below" if action.environment else "default"
         yield "Env, stdin", f"{env}, {'given, see below' if arguments.get('stdin') else ended}"
     elif action.tool == "install":
         yield "Can change", "all of the sandbox's system"

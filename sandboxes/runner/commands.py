@@ -25,6 +25,7 @@ DRAIN_S = 0.5
 QUIET_S = 0.15
 TERM_S = 2.0
 ORPHANS_S = 0.02
+CWD_CODES = {errno.ENOENT: "file_not_found", errno.EACCES: "permission_denied_in_sandbox"}
 
 Send = Callable[..., None]
 
@@ -312,7 +313,7 @@ class Command:
             return None
         stage, number = self._failure
         if stage == "c":
-            code = "file_not_found" if number == errno.ENOENT else "bad_path"
+            code = CWD_CODES.get(number, "bad_path")
             detail = f"The working directory {self._cwd} cannot be used: {os.strerror(number)}."
             return {"error": {"code": code, "detail": detail, "path": self._cwd}}
         return {"error": {"code": "sandbox_error", "detail": f"The command was not started: {os.strerror(number)}."}}

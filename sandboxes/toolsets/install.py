@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KIND", "NAME", "VERSION", "execute", "result", "validate"]
 NAME, VERSION, KIND = "install", 1, "command"
-PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}(=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?\Z")
+# apt takes a minus at the end for the wish to remove it.
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}(=[A-Za-z0-9][A-Za-z0-9.+:~-]{0,99})?(?<!-)\Z")
 MOST_PACKAGES = 50
 TIMEOUT_S = 600
 # apt would become another user to fetch, which takes a capability, and has folders that belong to that user.

@@ -8,6 +8,7 @@ from approvals import decisions, digest, gate, payloads
 from approvals.models import Action, Execution
 from console.workspaces import agents, db, members, permissions
 from console.workspaces.models import Agent
+from sandboxes.dispatch import Dispatcher
 from sandboxes.models import Sandbox
 
 from .conftest import caller_of, leaving, make_sandbox, the_action, until
@@ -252,6 +253,27 @@ async def test_a_variable_that_steers_what_runs_is_not_for_agents(ask, place):
 async def test_bad_files_name_the_field(ask, place, body, field):
     answer = await ask.post(f"/sandboxes/{place.sandbox.pk}/files", body, key=place.scouts)
     assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
+
+
+async def test_who_decides_by_key_sees_the_sandboxs_variables_too(ask, place):
+    await db.write(Sandbox.objects.filter(pk=place.sandbox.pk).update, env={"MONTH": "3", "A": "of the sandbox"})
+    answer = await run(ask, place, body={"env": {"A": "its own"}})
+    action = (await ask.get(f"/actions/{answer.json()['action_id']}", key=place.scouts)).json()
+    assert action["environment"] == {"MONTH": "3", "A": "its own"}
+
+
+async def test_what_nobody_was_asked_about_is_not_to_be_sent_again(ask, place, monkeypatch):
+    """Only what waited for a person is joined: the same call again would run a second time."""
+
+    async def runs_on(self, pass_, **_):
+        await asyncio.sleep(2)
+
+    monkeypatch.setattr(Dispatcher, "execute", runs_on)
+    await db.write(agents.change_tools, place.scout, by=None, command_mode="never")
+    answer = await run(ask, place)
+    assert (answer.status_code, answer.json()["code"]) == (409, "still_running")
+    assert "Do not make this call again" in answer.json()["detail"]
+    assert answer.json()["action_id"] in answer.json()["detail"]
 
 
 async def test_reading_wants_a_path(ask, place):

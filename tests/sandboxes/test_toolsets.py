@@ -43,6 +43,15 @@ def test_a_timeout_that_means_nothing_is_refused(timeout_s):
         "PYTHONSTARTUP",
         "NODE_OPTIONS",
         "GIT_SSH_COMMAND",
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "PERLLIB",
+        "NODE_PATH",
+        "PIP_CONFIG_FILE",
+        "npm_config_script_shell",
+        "MAKEFILES",
+        "IFS",
+        "PAGER",
     ],
 )
 def test_an_agent_cannot_set_what_steers_a_program(name):
@@ -51,6 +60,13 @@ def test_an_agent_cannot_set_what_steers_a_program(name):
     with pytest.raises(NotAllowed, match=name):
         run.validate({"command": "ls", "env": {name: "x"}}, Agent())
     assert run.validate({"command": "ls", "env": {name: "x"}}, None)["env"] == {name: "x"}
+
+
+@pytest.mark.parametrize("name", ["NODE_ENV", "MONTH", "GOAL", "MANIFEST", "LANG", "TZ", "DEBUG"])
+def test_an_agent_sets_what_only_its_programs_mean(name):
+    from console.workspaces.models import Agent
+
+    assert run.validate({"command": "ls", "env": {name: "x"}}, Agent())["env"] == {name: "x"}
 
 
 @pytest.mark.parametrize("env", [{"A=B": "1"}, {"": "1"}, {"a b": "1"}, {"A": "x\0"}, {"A": 1}, [], {"1A": "x"}])
@@ -154,6 +170,7 @@ def test_an_install_names_packages_and_nothing_else():
         [5],
         ["gawk"] * 51,
     ]
+    bad += [["git-"], ["gawk", "jq-"], ["git=1:2-"]]  # apt would remove these
     for packages in bad:
         with pytest.raises(Invalid) as refusal:
             install.validate({"packages": packages}, None)

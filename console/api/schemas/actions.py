@@ -26,6 +26,9 @@ class Action(Answer):
     status: ActionStatus
     tool: str
     arguments: dict[str, Any]
+    environment: dict[str, str] = Field(
+        description="What a command is given: its sandbox's variables, and over them its own. The digest binds both."
+    )
     digest: str
     reason: str
     agent_id: str | None
@@ -46,7 +49,7 @@ class Action(Answer):
     @classmethod
     def of(cls, row: rows.Action, *, outcome: dict[str, Any] | None, joined: bool = False) -> Self:
         """`row` with its decisions and their members at hand; `outcome` with or without output."""
-        made = ("decisions", "outcome", "joined", "conversation", "parent_action")
+        made = ("decisions", "environment", "outcome", "joined", "conversation", "parent_action")
         return cls.model_validate(
             {name: getattr(row, name) for name in cls.model_fields if name not in made}
             | {
@@ -54,6 +57,7 @@ class Action(Answer):
                     {"by": str(d.by), "verdict": d.verdict, "reason": d.reason, "via": d.via, "at": d.at}
                     for d in row.decisions.all()
                 ],
+                "environment": row.environment,
                 "conversation": row.conversation or None,
                 "parent_action": row.parent_action or None,
                 "outcome": outcome,
