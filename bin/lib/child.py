@@ -1,10 +1,11 @@
-"""Runs one program to its end and passes signals on, each once."""
+"""Runs one program to its end and passes signals on, each once. While it runs, something else may be looked after."""
 
 import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from lib import signals
 from lib.place import CHECKOUT
 
 PR_SET_PDEATHSIG = 1
+LOOK_S = 1
 
 
 class Ended(NamedTuple):
@@ -19,8 +21,9 @@ class Ended(NamedTuple):
     told: bool  # a signal of ours was passed on
 
 
-def run(command: Sequence[str], env: Mapping[str, str]) -> Ended:
-    """Runs it in the checkout, in a process group of its own, or Ctrl-C would reach it twice."""
+def run(command: Sequence[str], env: Mapping[str, str], meanwhile: Callable[[], None] | None = None) -> Ended:
+    """Runs it in the checkout, in a process group of its own, or Ctrl-C would reach it twice. `meanwhile` is called
+    each second, until a signal came: what is on its way out needs nothing started."""
     told = False
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
@@ -32,6 +35,12 @@ def run(command: Sequence[str], env: Mapping[str, str]) -> Ended:
     with signals.held_back():
         child = _started(command, env)
         signals.handled_by(pass_on)
+    while meanwhile and not told and child.poll() is None:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(LOOK_S)
+            break
+        if not told:
+            meanwhile()
     code = child.wait()
     if told:
         signals.stopping()

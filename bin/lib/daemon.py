@@ -75,8 +75,7 @@ class OwnDaemon:
             if not debian.find("dockerd"):
                 install_docker()
             mount_cgroups()
-            with signals.held_back():
-                self.started = self._launch()
+            self.start_again()
         self._wait_until_up()
 
     def _configure(self, runtimes: Mapping[str, Any]) -> bool:
@@ -96,6 +95,11 @@ class OwnDaemon:
         changed = not self.config_file.exists() or self.config_file.read_text() != text
         self.config_file.write_text(text)
         return changed
+
+    def start_again(self) -> None:
+        """After its death, as it was set up; does not wait for it. Its sandboxes went on and it finds them."""
+        with signals.held_back():
+            self.started = self._launch()
 
     def _launch(self) -> subprocess.Popen[bytes]:
         self._forget_dead()

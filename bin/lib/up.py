@@ -65,7 +65,7 @@ def forget_first_run(here: Place) -> int:
 
 
 def serve(here: Place, *, own_docker: bool, images: Sequence[str]) -> int:
-    from lib import engine  # needs .venv
+    from lib import engine, revival  # need .venv
 
     held = lock.take(here)
     free_address()
@@ -74,7 +74,8 @@ def serve(here: Place, *, own_docker: bool, images: Sequence[str]) -> int:
     try:
         engine.ready(here, own, images)
         env = {**os.environ, "SANDGATE_VAR": str(here.var)}
-        code, told = child.run([str(venv.PYTHON), str(CHECKOUT / "manage.py"), "up"], env)
+        watched = revival.Revival(own).look if own else None  # the user's daemon is the user's to start
+        code, told = child.run([str(venv.PYTHON), str(CHECKOUT / "manage.py"), "up"], env, watched)
         orderly = told or code == 0  # even where a second Ctrl-C killed it: whoever says stop wants nothing left
         return code if code >= 0 else 128 - code
     finally:

@@ -19,6 +19,7 @@ from lib.daemon import OwnDaemon
 from lib.place import CHECKOUT, Place
 
 from .processes import of_instance
+from .served import until
 
 pytestmark = pytest.mark.gvisor
 START_S = 120
@@ -166,6 +167,32 @@ def test_ctrl_c_while_the_daemon_starts_leaves_nothing(console: Console) -> None
     assert any("starting a Docker daemon" in line for line in iter(console.process.stdout.readline, ""))
     assert console.end(signal.SIGINT) == 130
     assert_nothing_left(console.place)
+
+
+def test_a_daemon_that_is_killed_is_started_again_and_sandboxes_go_on(console: Console) -> None:
+    """And a Ctrl-C into the next death, while the daemon comes up again, still ends everything."""
+    console.up()
+    with console.api() as api:
+        sandbox = api.post("/sandboxes", json={}).raise_for_status().json()["id"]
+        run(api, sandbox, "echo kept > /work/note")
+        kill_daemon(console)
+        until(lambda: api.post("/sandboxes", json={}).status_code == 201, within_s=60)
+        until(lambda: api.post(f"/sandboxes/{sandbox}/commands", json={"command": "true"}).is_success)
+        assert run(api, sandbox, "cat /work/note") == "kept\n"
+    kill_daemon(console)
+    until(lambda: said(console, "starting a Docker daemon") == 3)
+    assert console.end(signal.SIGINT) == 0
+    assert_nothing_left(console.place)
+
+
+def kill_daemon(console: Console) -> None:
+    pid = OwnDaemon(console.place).pid()
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+
+
+def said(console: Console, words: str) -> int:
+    return sum(words in line for line in console.printed)
 
 
 def test_kill_9_leaves_sandboxes_and_the_next_start_has_them_with_their_files(console: Console) -> None:
