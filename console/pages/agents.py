@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib import messages
 from django.db.models import Count, Max, Q
 from django.http import Http404
 from django.http.response import HttpResponseBase
@@ -17,7 +18,7 @@ from console.workspaces.models import Agent, Member, Mode
 from sandboxes import exceptions
 from sandboxes.models import NetworkException
 
-from . import limits
+from . import faults, limits
 from .shell import complain, givers_in, member_page, say
 from .words import listed as listed_names
 
@@ -31,6 +32,12 @@ SAME: dict[str, str] = {
     Mode.ALWAYS: "run and write, always",
     Mode.RULES: "run and write, unless a rule allows",
     Mode.NEVER: "",
+}
+CHOICES = ("toolset", "command_mode", "write_mode", "network")
+EXCEPTION_FAULTS = {
+    "address": "Address: one IPv4 address of another machine, such as 10.1.2.3.",
+    "port": "Port: a whole number, 1 to 65535.",
+    "protocol": "Protocol: tcp or udp.",
 }
 KINDS = (("command_mode", "run", "Commands"), ("write_mode", "write", "Files written"))
 
@@ -103,35 +110,60 @@ def _asks(agent: Agent) -> str:
 
 @member_page("agents", permissions.AGENTS_MANAGE, methods=("GET", "HEAD", "POST"))
 def tools(request: Any, agent_id: str) -> HttpResponseBase:
-    agent, error = _agent(request, agent_id), {}
-    if request.method == "POST":
-        try:
-            _save(agent, request.POST, by=request.here.member)
-            say(request, f"Saved. {agent.name} has these settings from now on.")
-            return redirect("agent-tools", request.here.workspace.pk, agent.pk)
-        except (SandgateError, ValueError) as caught:
-            error = {"detail": getattr(caught, "detail", "A setting is missing.")}
-            error["field"] = str(getattr(caught, "fields", {}).get("field", ""))
-            complain(request, f"{error['detail']} Nothing was changed.")
-    return render(request, "agents/tools.html", _shown(request, agent, error), status=400 if error else 200)
+    agent = _agent(request, agent_id)
+    if request.method != "POST":
+        return _page(request, agent)
+    if wrong := _save(agent, request.POST, by=request.here.member):
+        complain(request, faults.told(wrong))
+        return _page(request, agent, sent=request.POST, wrong=wrong)
+    say(request, f"Saved. {agent.name} has these settings from now on.")
+    return redirect("agent-tools", request.here.workspace.pk, agent.pk)
 
 
-def _save(agent: Agent, post: Any, *, by: Member) -> None:
+def _save(agent: Agent, post: Any, *, by: Member) -> faults.Faults:
+    """What could not be; nothing when it is saved."""
     sent: dict[str, Any] = {name: post.get(name) == "on" for name in agents.SWITCHES}
     sent |= {name: post.get(name, "") for name in ("command_mode", "write_mode")}
+    wrong: faults.Faults = {}
     if "network" in post:  # else it is a page from before these could be set
         sent |= {"network": post["network"], "limits": limits.typed(post)}
         sent["images"] = limits.listed(post.get("images", ""))
-    agents.change_tools(agent, by=by, toolset=int(post.get("toolset", "")), **sent)
+        wrong = faults.of_limits(sent["limits"], settings.ranges(agent.workspace), up_to="most")
+        wrong |= faults.of_images(sent["images"])
+    try:
+        if not wrong:
+            agents.change_tools(agent, by=by, toolset=int(post.get("toolset", "")), **sent)
+    except SandgateError as caught:
+        wrong = faults.of_act(caught)
+    except ValueError:
+        wrong = {"": "A setting is missing."}
+    return wrong
 
 
-def _shown(request: Any, agent: Agent, error: dict[str, str]) -> dict[str, Any]:
-    kinds = [(field, tool, title, getattr(agent, field)) for field, tool, title in KINDS]
+def _page(
+    request: Any, agent: Agent, *, sent: Any = None, wrong: faults.Faults | None = None, opening: Any = None
+) -> HttpResponseBase:
+    """After a refusal with what was sent: `sent` for the settings, `opening` for the network exception."""
+    shown = _shown(request, agent) | _of_sandboxes(agent, sent, wrong or {}) | {"now": _now(agent, sent)}
+    shown |= {"wrong": wrong or {}, "sent": sent, "opening": opening}
+    return render(request, "agents/tools.html", shown, status=400 if wrong or opening else 200)
+
+
+def _now(agent: Agent, sent: Any) -> dict[str, Any]:
+    """What each control shows: the kept value, or after a refusal the one that was sent."""
+    found: dict[str, Any] = {name: getattr(agent, name) for name in agents.SWITCHES}
+    found |= {name: str(getattr(agent, name)) for name in CHOICES}
+    if sent is not None:
+        found |= {name: sent.get(name) == "on" for name in agents.SWITCHES}
+        found |= {name: sent[name] for name in CHOICES if name in sent}
+    return found | {"kinds": [(field, tool, title, found[field]) for field, tool, title in KINDS]}
+
+
+def _shown(request: Any, agent: Agent) -> dict[str, Any]:
     return {
         "agent": agent,
-        "kinds": kinds,
         "modes": MODES.items(),
-        "toolsets": agents.TOOLSETS.items(),
+        "toolsets": [(str(number), words) for number, words in agents.TOOLSETS.items()],
         "reviewers": reviewers(agent).select_related("user"),
         "may_run": agent.may(permissions.SANDBOXES_RUN),
         "may_give": permissions.MEMBERS_MANAGE in request.here.may,
@@ -140,16 +172,14 @@ def _shown(request: Any, agent: Agent, error: dict[str, str]) -> dict[str, Any]:
         "may_make_keys": permissions.KEYS_MANAGE in request.here.may,
         "keys": agent.keys.filter(revoked_at=None).count(),
         "base": f"{request.scheme}://{request.get_host()}",
-        "error": error,
-        **_of_sandboxes(agent, request.POST or None, error),
     }
 
 
-def _of_sandboxes(agent: Agent, post: Any, error: dict[str, str]) -> dict[str, Any]:
+def _of_sandboxes(agent: Agent, post: Any, wrong: faults.Faults) -> dict[str, Any]:
     spans = settings.ranges(agent.workspace)
     most = {name: span.most for name, span in spans.items()}
     return {
-        "limits": limits.table(spans, agent.limits, most, post, **error),
+        "limits": limits.table(spans, agent.limits, most, post, wrong),
         "images": post.get("images", "") if post else "\n".join(agent.images),
         "networks": [("none", "None"), ("public", "Public")],
         "exceptions": NetworkException.objects.filter(agent=agent, ended_at=None).order_by("created_at"),
@@ -177,17 +207,25 @@ def network_exception(request: Any, agent_id: str) -> HttpResponseBase:
     try:
         if named := post.get("end"):
             exceptions.end(exceptions.find(agent, named), by=by)
-            say(request, "Closed, within two seconds also for connections that are open.")
+            said = "Closed, within two seconds also for connections that are open."
         else:
-            port = post.get("port", "").strip()
-            made = exceptions.make(
-                agent, address=post.get("address", "").strip(), protocol=post.get("protocol", ""),
-                port=int(port) if port.isdecimal() and len(port) < 6 else 0, reason=post.get("reason", "")[:200], by=by,
-            )  # fmt: skip
-            say(request, f"{made} is open to {agent.name}, within two seconds also in sandboxes that run.")
+            made = _open(agent, post, by=by)
+            said = f"{made} is open to {agent.name}, within two seconds also in sandboxes that run."
     except SandgateError as caught:
-        complain(request, caught.detail)
+        field = str(caught.fields.get("field", ""))
+        words = EXCEPTION_FAULTS.get(field, caught.detail)
+        complain(request, "No destination was opened or closed.")
+        return _page(request, agent, opening={"sent": post, "field": field, "words": words})
+    messages.success(request, said, extra_tags="exceptions")
     return redirect(f"{reverse('agent-tools', args=[request.here.workspace.pk, agent.pk])}#s-exceptions")
+
+
+def _open(agent: Agent, post: Any, *, by: Member) -> NetworkException:
+    port = post.get("port", "").strip()
+    return exceptions.make(
+        agent, address=post.get("address", "").strip(), protocol=post.get("protocol", ""),
+        port=int(port) if port.isdecimal() and len(port) < 6 else 0, reason=post.get("reason", "")[:200], by=by,
+    )  # fmt: skip
 
 
 def _agent(request: Any, agent_id: str) -> Agent:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from console.workspaces.settings import Number, Range
@@ -46,25 +47,30 @@ class Row:
 
 
 def table(
-    spans: Mapping[str, Range], kept: Mapping[str, Any], ceilings: Mapping[str, Number], post: Any = None, **error: str
+    spans: Mapping[str, Range],
+    kept: Mapping[str, Any],
+    ceilings: Mapping[str, Number],
+    post: Any = None,
+    faults: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Row]:
-    """`spans` is what holds where nothing is set here. After a refused POST `error` has its `field` and `detail`."""
-    return [_row(name, span, kept.get(name, {}), ceilings[name], post, error) for name, span in spans.items()]
+    """`spans` is what holds where nothing is set here. `faults` says by input what was wrong in a refused POST."""
+    return [_row(name, span, kept.get(name, {}), ceilings[name], post, faults) for name, span in spans.items()]
 
 
-def _row(name: str, span: Range, kept: Mapping[str, Number], ceiling: Number, post: Any, error: dict[str, str]) -> Row:
+def _row(
+    name: str, span: Range, kept: Mapping[str, Number], ceiling: Number, post: Any, faults: Mapping[str, str]
+) -> Row:
     words = WORDS[name]
 
     def field(part: str, title: str, unset: Number) -> Field:
         input_name = f"{name}.{part}"
         value = _shown(kept[part], words) if part in kept else ""
-        is_wrong = error.get("field") in (f"limits.{name}", f"limits.{input_name}")
         return Field(
             name=input_name,
             label=f"{words.title}, {title}",
             value=post.get(input_name, value) if post else value,
             placeholder=_shown(unset, words),
-            error=error.get("detail", "") if is_wrong else "",
+            error=faults.get(input_name, ""),
         )
 
     reach = f"{round(span.least / words.factor, 2):g} to {_shown(ceiling, words)}"

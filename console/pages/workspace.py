@@ -7,23 +7,33 @@ from django.shortcuts import redirect, render
 
 from console.workspaces import permissions, settings
 from console.workspaces.errors import SandgateError
+from console.workspaces.models import Member
 
-from . import limits
+from . import faults, limits
 from .shell import complain, member_page, say
 
 
 @member_page("workspace", permissions.WORKSPACE_MANAGE, methods=("GET", "HEAD", "POST"))
 def changed(request: Any) -> HttpResponseBase:
-    here, error = request.here, {}
+    here, wrong = request.here, {}
     if request.method == "POST":
-        try:
-            settings.change_workspace(by=here.member, **_sent(request.POST))
+        if not (wrong := _save(here.member, _sent(request.POST))):
             say(request, "Saved. Sandboxes made from now on have these settings.")
             return redirect("workspace", here.workspace.pk)
-        except SandgateError as caught:
-            error = {"field": str(caught.fields.get("field", "")), "detail": caught.detail}
-            complain(request, f"{caught.detail} Nothing was changed.")
-    return render(request, "workspace/settings.html", _shown(request, error), status=400 if error else 200)
+        complain(request, faults.told(wrong))
+    return render(request, "workspace/settings.html", _shown(request, wrong), status=400 if wrong else 200)
+
+
+def _save(by: Member, sent: dict[str, Any]) -> faults.Faults:
+    """What could not be; nothing when it is saved."""
+    wrong = faults.of_limits(sent["limits"], settings.RANGES, up_to="ceiling")
+    wrong |= faults.of_images(sent["images"]) | faults.of_pool(sent["pool_size"])
+    try:
+        if not wrong:
+            settings.change_workspace(by=by, **sent)
+    except SandgateError as caught:
+        wrong = faults.of_act(caught)
+    return wrong
 
 
 def _sent(post: Any) -> dict[str, Any]:
@@ -35,14 +45,14 @@ def _sent(post: Any) -> dict[str, Any]:
     }
 
 
-def _shown(request: Any, error: dict[str, str]) -> dict[str, Any]:
+def _shown(request: Any, wrong: faults.Faults) -> dict[str, Any]:
     workspace, post = request.here.workspace, request.POST or None
     spans = settings.RANGES
     ceilings = {name: span.ceiling for name, span in spans.items()}
     return {
-        "limits": limits.table(spans, workspace.limits, ceilings, post, **error),
+        "limits": limits.table(spans, workspace.limits, ceilings, post, wrong),
         "images": post.get("images", "") if post else "\n".join(workspace.images),
         "pool_size": post.get("pool_size", "") if post else workspace.pool_size,
         "most_pooled": settings.MOST_POOLED,
-        "error": error,
+        "wrong": wrong,
     }

@@ -179,12 +179,23 @@
 
   // Settings: whether there is anything to save.
   for (const bar of all(".savebar")) {
-    const form = bar.closest("form"), values = () => new URLSearchParams(new FormData(form)).toString(), saved = values();
+    const form = bar.closest("form"), values = () => new URLSearchParams(new FormData(form)).toString();
+    const saved = "refused" in bar.dataset ? null : values(); // what was refused is not saved, whatever it is
     const compare = () => bar.toggleAttribute("data-clean", values() === saved);
     form.addEventListener("input", compare);
     form.addEventListener("reset", () => setTimeout(compare));
     compare();
   }
+  one('.settings [aria-invalid="true"], #exc-e')?.focus();
+
+  // Another form of the page would drop what is not saved yet.
+  document.addEventListener("submit", (event) => {
+    const note = one("[data-unsaved]");
+    if (!note || !event.target.closest(".more") || one(".savebar").matches("[data-clean]")) return;
+    event.preventDefault();
+    event.target.append(note);
+    note.hidden = false;
+  });
 
   for (const button of all("[data-copy-secret]")) button.hidden = !navigator.clipboard; // needs HTTPS, or this machine
   document.addEventListener("click", (event) => {

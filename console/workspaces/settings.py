@@ -77,7 +77,7 @@ def change_workspace(*, by: Member, **settings: Any) -> Workspace:
     if "images" in settings:
         settings["images"] = checked_images(settings["images"])
     if "pool_size" in settings:
-        _check_pool(settings["pool_size"])
+        check_pool(settings["pool_size"])
     workspace = Workspace.objects.select_for_update().get(pk=by.workspace_id)
     changed = {name: value for name, value in settings.items() if getattr(workspace, name) != value}
     if changed:
@@ -140,6 +140,6 @@ def checked_images(given: Any) -> list[str]:
     return [name for name in dict.fromkeys(given) if name not in STOCK_IMAGES]
 
 
-def _check_pool(size: Any) -> None:
+def check_pool(size: Any) -> None:
     if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= MOST_POOLED:
         raise Invalid(f"`pool_size` is 0 to {MOST_POOLED}, not {size!r}.", field="pool_size")

@@ -49,11 +49,12 @@ def test_what_is_saved_is_kept_audited_and_shown(cast, browser) -> None:
 @pytest.mark.parametrize(
     ("name", "typed", "says"),
     [
-        ("memory_mb.most", "9", "at least 128"),
-        ("memory_mb.default", "lots", "whole number"),
-        ("cpus.most", "nan", "number"),
-        ("cpus.most", "inf", "at most 64"),
-        ("idle_timeout_s.default", "0.0001", "whole number"),
+        ("memory_mb.most", "9", "Memory, at most: at least 128 MB."),
+        ("memory_mb.default", "lots", "Memory, default: a whole number."),
+        ("cpus.most", "nan", "Processors, at most: a number."),
+        ("cpus.most", "inf", "Processors, at most: at most 64."),
+        ("idle_timeout_s.default", "1.001", "Idle time, default: a whole number of seconds."),
+        ("max_lifetime_s.most", "0.001", "Lifetime, at most: at least 0.02 h."),
     ],
 )
 def test_a_limit_that_cannot_be_is_said_at_its_field_and_what_was_typed_stays(cast, browser, name, typed, says) -> None:
@@ -63,7 +64,7 @@ def test_a_limit_that_cannot_be_is_said_at_its_field_and_what_was_typed_stays(ca
     wrong = field(page, name)
     assert (wrong["value"], wrong["aria-invalid"]) == (typed, "true")
     assert page.count('aria-invalid="true"') == 1
-    assert says in page[page.index('id="limit-e"') :]
+    assert says in page[page.index(f'id="{name}-e"') :]
     assert "team/tools:2" in page
     assert Workspace.objects.get(pk=cast.workspace.pk).limits == {}
 
@@ -74,6 +75,64 @@ def test_a_bad_image_or_pool_is_said_too(cast, browser, name, typed) -> None:
     assert answer.status_code == 400
     assert 'aria-invalid="true"' in answer.content.decode()
     assert Workspace.objects.get(pk=cast.workspace.pk).images == []
+
+
+def test_every_wrong_field_is_named_at_once_in_its_labels_words(cast, browser) -> None:
+    wrong = {
+        "cpus.default": "0",
+        "memory_mb.most": "x",
+        "memory_mb.default": "9000",
+        "pool_size": "99",
+        "images": "a b",
+    }
+    page = browser(cast.alice).post(at(cast, "settings"), FORM | wrong).content.decode()
+    for words in ("Processors, default: at least 0.1.", "Memory, at most: a whole number.", "How many: 0 to 8."):
+        assert words in page
+    assert "<code>a b</code> is no name of an image" in page
+    assert "Nothing was changed: 4 fields are not right." in page
+    assert "aria-invalid" not in field(page, "memory_mb.default"), "what it is held against was wrong, not it"
+    assert "limits." not in page
+
+
+def test_a_default_above_the_most_is_said_of_the_default(cast, browser) -> None:
+    sent = FORM | {"memory_mb.default": "3000"}
+    page = browser(cast.alice).post(at(cast, "settings"), sent).content.decode()
+    assert "Memory, default: no more than 2048 MB, which is the most there may be." in page
+    assert "aria-invalid" not in field(page, "memory_mb.most")
+
+
+def checked(page: str) -> set[str]:
+    """Every control of Agent Tools that is on: `name` or `name=value`."""
+    form = page[page.index('id="s-sandbox"') : page.index('class="savebar"')]
+    inputs = [dict(re.findall(r'(\w+)="([^"]*)"', found)) for found in re.findall(r"<input [^>]* checked>", form)]
+    chosen = re.findall(r'<option value="(\d+)" selected>', form)
+    return {"=".join(filter(None, (i["name"], i.get("value")))) for i in inputs} | {f"toolset={n}" for n in chosen}
+
+
+def test_after_a_refusal_every_control_shows_what_was_sent(cast, browser) -> None:
+    client, here = browser(cast.alice), at(cast, "agents", cast.scout.pk)
+    before = checked(client.get(here).content.decode())
+    sent = {
+        "writable_root_allowed": "on", "toolset": "1", "command_mode": "never", "write_mode": "always",
+        "network": "public" if "network=none" in before else "none", "images": "one/more", "cpus.most": "0",
+    }  # fmt: skip
+    page = client.post(here, sent).content.decode()
+    expected = {"writable_root_allowed", "toolset=1", "command_mode=never", "write_mode=always"}
+    assert checked(page) == expected | {f"network={sent['network']}"}
+    assert not checked(page) & before, "nothing that was kept shines through"
+    assert client.post(here, sent | {"cpus.most": "2"}).status_code == 302
+    scout = Agent.objects.get(pk=cast.scout.pk)
+    assert (scout.sandbox_enabled, scout.command_mode, scout.toolset) == (False, "never", 1)
+
+
+def test_a_refusal_leaves_save_in_sight_and_discard_leads_to_what_is_kept(cast, browser) -> None:
+    client = browser(cast.alice)
+    for here in (at(cast, "settings"), at(cast, "agents", cast.scout.pk)):
+        assert "data-refused" not in client.get(here).content.decode()
+        page = client.post(here, TOOLS | SANDBOX | FORM | {"cpus.most": "0"}).content.decode()
+        assert 'class="savebar" data-refused' in page
+        assert f'href="{here}">Discard</a>' in page
+        assert 'class="toast' not in page, "nothing floats over Save"
 
 
 def test_agent_tools_set_what_its_sandboxes_may_be(cast, browser) -> None:
@@ -96,7 +155,7 @@ def test_an_agents_limits_stay_below_the_workspaces(cast, browser) -> None:
     assert answer.status_code == 400
     page = answer.content.decode()
     assert field(page, "memory_mb.most")["aria-invalid"] == "true"
-    assert "at most 1000 in this workspace" in page
+    assert "Memory, at most: at most 1000 MB in this workspace." in page
     assert field(page, "memory_mb.most")["placeholder"] == "1000"
     assert Agent.objects.get(pk=cast.scout.pk).settings_version == 2
 
@@ -133,7 +192,10 @@ def test_what_is_no_destination_opens_nothing_and_is_said(cast, browser, bad) ->
     client, page = browser(cast.alice), at(cast, "agents", cast.scout.pk)
     form = {"address": "10.20.4.15", "port": "5432", "protocol": "tcp"} | bad
     shown = client.post(f"{page}/network", form, follow=True).content.decode()
-    assert 'class="toast stop"' in shown
+    assert 'id="exc-e"' in shown
+    for name in set(form) - {"protocol"}:
+        assert f'value="{form[name]}"' in shown, "what was typed stays"
+    assert "`" not in shown[shown.index('id="exc-e"') :].partition("</p>")[0]
     assert not NetworkException.objects.exists()
 
 
