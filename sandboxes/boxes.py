@@ -22,7 +22,7 @@ from console.workspaces.keys import Caller
 
 from . import counters, exceptions, lifecycle, overdue, profiles, reconciling
 from .engine import Box, CreateFailed, Engine, EngineConfig
-from .errors import BoxGone, NoRuntime, SandboxError
+from .errors import BoxGone, NoRuntime, OutOfReach, SandboxError
 from .losses import Losses
 from .models import Sandbox
 from .outputs import SEGMENT_BYTES
@@ -106,6 +106,8 @@ class Boxes:
         """Of one that runs; nothing is started for it."""
         if box := self._boxes.get(sandbox_id):
             return box
+        if self.losses.is_away(sandbox_id):
+            raise OutOfReach(sandbox_id)
         raise BoxGone(f"Sandbox {sandbox_id} does not run. What ran in it is gone.", reason="host_lost")
 
     async def ready_box(self, sandbox_id: str) -> Box:

@@ -33,6 +33,17 @@ class BoxGone(SandboxError):
         self.reason = reason
 
 
+class OutOfReach(BoxGone):
+    """Its host does not answer. What it was asked is lost, but it may go on: it is looked for before it is ended."""
+
+    def __init__(self, sandbox_id: str) -> None:
+        super().__init__(
+            f"Sandbox {sandbox_id} cannot be reached: its host does not answer. Try again in a moment. It is ended if "
+            "its host stays away for a minute; a persistent one is stopped, and keeps its files.",
+            reason="host_lost",
+        )
+
+
 class FileError(SandboxError):
     """`code`: file_not_found, is_a_directory, not_a_file, permission_denied_in_sandbox, no_space, bad_path, …"""
 

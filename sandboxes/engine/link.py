@@ -11,7 +11,7 @@ from contextvars import Context
 from typing import TypeVar
 
 from sandboxes import counters
-from sandboxes.errors import BoxGone
+from sandboxes.errors import BoxGone, OutOfReach
 from sandboxes.runner import frames
 
 from . import answers
@@ -34,7 +34,7 @@ _WORDS = {
     "oom": "It ran out of memory.",
     "process_limit": "It ran into its limit of processes.",
     "crashed": "It crashed or was removed from outside.",
-    "host_lost": "Its host does not answer.",
+    "host_lost": "It went with its host.",
 }
 
 
@@ -51,6 +51,7 @@ class Link:
         self._made_at = float("-inf")
         self.boot = ""
         self.ended_reason = ""
+        self._unheard = False  # given up, and nobody could say whether it still runs
         self.on_lost: Callable[[str], None] | None = None
         self.reconnects = 0
 
@@ -89,6 +90,8 @@ class Link:
     def gone(self) -> BoxGone:
         if not self.ended_reason:
             return BoxGone(f"The connection to sandbox {self._sandbox_id} was closed.", reason="host_lost")
+        if self._unheard:
+            return OutOfReach(self._sandbox_id)
         why = _WORDS.get(self.ended_reason, "")
         return BoxGone(f"Sandbox {self._sandbox_id} has ended. {why} Create a new one.", reason=self.ended_reason)
 
@@ -155,6 +158,7 @@ class Link:
                 await asyncio.sleep(AGAIN_S)
             except (AttachFailed, ChannelLost, TimeoutError):
                 await asyncio.sleep(AGAIN_S)
+        self._unheard = True
         return "host_lost"
 
     def end(self, reason: str) -> None:
