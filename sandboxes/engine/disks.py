@@ -10,10 +10,12 @@ capped as well, but it counts as memory and is empty after a stop.
 """
 
 import asyncio
+import logging
 import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 
 import docker
 
@@ -25,6 +27,9 @@ TOOL_S = 30
 MENDED = 1  # e2fsck's word for it
 INODE_BYTES = 8192
 """One inode per so many bytes: node_modules and the like are many small files."""
+ASK_AGAIN_S = 60
+"""For the name of a volume that Docker keeps; it lets go after its own next start, which nothing tells us of."""
+log = logging.getLogger("sandgate.disks")
 
 
 class NoDisk(Exception):
@@ -48,6 +53,8 @@ class Disks:
         self._instance = config.instance
         self._files = config.var / "disks"
         self._links = config.run_dir / "disks"
+        self._kept_names: set[str] = set()
+        self._ask_again_at = 0.0
         self.kind = "loop" if os.geteuid() == 0 and config.docker_host.startswith("unix://") else "tmpfs"
 
     async def make(self, sandbox_id: str, size_mb: int) -> str:
@@ -117,11 +124,25 @@ class Disks:
     async def put_away(self, sandbox_id: str) -> None:
         """Volume and device go, the file stays; the container must be gone."""
         mine = {"label": [f"{LABEL_INSTANCE}={self._instance}", f"{LABEL_SANDBOX}={sandbox_id}"]}
-        for stuck_at in await self._daemon.call(lambda client: _drop_volumes(client, mine)):
+        for name, stuck_at in (await self._daemon.call(lambda client: _drop_volumes(client, mine))).items():
             if self.kind == "loop":
                 with suppress(NoDisk):
                     await asyncio.to_thread(_tool, "umount", stuck_at)
+            self._note_kept(name)
         await asyncio.to_thread(self._detach, sandbox_id)
+
+    def _note_kept(self, name: str) -> None:
+        if name not in self._kept_names:
+            log.warning("Docker keeps the name of volume %s until its own next start; it is removed then.", name)
+            self._kept_names.add(name)
+            self._ask_again_at = monotonic() + ASK_AGAIN_S
+
+    async def _ask_again(self) -> None:
+        if self._kept_names and monotonic() >= self._ask_again_at:
+            self._ask_again_at = monotonic() + ASK_AGAIN_S
+            asked = frozenset(self._kept_names)  # another may be noted while Docker is asked
+            kept = await self._daemon.call(lambda client: {name for name in asked if not _drop(client, name)})
+            self._kept_names -= asked - kept
 
     def _detach(self, sandbox_id: str) -> None:
         for device in _devices_of(self._file(sandbox_id)):
@@ -139,27 +160,34 @@ class Disks:
         return self._file(sandbox_id).exists()
 
     async def found(self) -> set[str]:
-        """Ids of all sandboxes that have a volume or a disk of ours."""
+        """Ids of all sandboxes that have a volume or a disk of ours; a mere name that Docker keeps is neither."""
 
-        def volumes(client: docker.DockerClient) -> list[str]:
+        def volumes(client: docker.DockerClient) -> dict[str, str]:
             found = client.api.volumes(filters={"label": [f"{LABEL_INSTANCE}={self._instance}", LABEL_SANDBOX]})
-            return [volume["Labels"][LABEL_SANDBOX] for volume in found["Volumes"] or ()]
+            return {volume["Name"]: volume["Labels"][LABEL_SANDBOX] for volume in found["Volumes"] or ()}
 
+        await self._ask_again()
+        found = await self._daemon.call(volumes)
         files = {file.stem for file in self._files.glob("*.ext4")} if self._files.is_dir() else set()
-        return set(await self._daemon.call(volumes)) | files
+        return {sandbox_id for name, sandbox_id in found.items() if name not in self._kept_names} | files
 
 
-def _drop_volumes(client: docker.DockerClient, mine: dict[str, list[str]]) -> list[str]:
-    """Where one is still mounted, if Docker will not let go: it miscounts mounts after a restart under live sandboxes.
-    What is then left is a name without content, gone with the strays after Docker's next start."""
-    stuck_at = []
-    for volume in client.api.volumes(filters=mine)["Volumes"] or ():
-        with suppress(NotFound):
-            try:
-                client.api.remove_volume(volume["Name"], force=True)
-            except Refused:
-                stuck_at.append(str(volume["Mountpoint"]))
-    return stuck_at
+def _drop_volumes(client: docker.DockerClient, mine: dict[str, list[str]]) -> dict[str, str]:
+    """Names that Docker will not let go of, and where one may still be mounted: it miscounts mounts after a restart
+    under live sandboxes. What is then left is a name without content."""
+    found = client.api.volumes(filters=mine)["Volumes"] or ()
+    return {volume["Name"]: str(volume["Mountpoint"]) for volume in found if not _drop(client, volume["Name"])}
+
+
+def _drop(client: docker.DockerClient, name: str) -> bool:
+    """False when Docker will not; it is its count that stands against it, which `force` does not change."""
+    try:
+        client.api.remove_volume(name, force=True)
+    except NotFound:
+        return True
+    except Refused:
+        return False
+    return True
 
 
 def _devices_of(file: Path) -> list[str]:
