@@ -140,7 +140,9 @@ def _judged(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
     agent = Agent.objects.get(pk=proposal.caller.agent_id) if proposal.caller.agent_id else None
     if agent is not None and not agent.sandbox_enabled:
         raise NotEnabled(agent.name)
-    verdict = policy.judge(kind=proposal.kind, gated=agent is not None, mode=_mode(agent, proposal.kind))
+    verdict = policy.judge(
+        kind=proposal.kind, tool=proposal.tool, gated=agent is not None, mode=_mode(agent, proposal.kind)
+    )
     assert agent is not None or verdict.effect == "allow"
     return agent, verdict
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["command", "write", "read"]
+WHAT = {"run": "this line", "write": "this write"}
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Verdict:
     why: str
 
 
-def judge(*, kind: Kind, gated: bool, mode: str) -> Verdict:
+def judge(*, kind: Kind, tool: str, gated: bool, mode: str) -> Verdict:
     """`gated` is False for a workspace key, which is the programmatic door; `mode` is the agent's for this kind."""
     if kind == "read":
         return Verdict("allow", "system", "Reads never ask.")
@@ -25,5 +26,4 @@ def judge(*, kind: Kind, gated: bool, mode: str) -> Verdict:
         return Verdict("allow", "rule", f"Agent Tools say that a {kind} by this agent never asks.")
     if mode == "always":
         return Verdict("ask", "rule", f"Asked because Agent Tools say that every {kind} by this agent asks.")
-    what = "this line" if kind == "command" else "this write"
-    return Verdict("ask", "rule", f"Asked because no rule allows {what}.")
+    return Verdict("ask", "rule", f"Asked because no rule allows {WHAT.get(tool, 'this')}.")

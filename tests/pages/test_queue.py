@@ -264,6 +264,7 @@ def test_an_install_shows_each_package_and_that_it_is_root(cast, browser) -> Non
     arguments = {"packages": ["gawk", "g++"], "timeout_s": 600}
     action = pending(cast.caller(cast.scout), tool="install", arguments=arguments)
     page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
+    assert action.why_asked == "Asked because no rule allows this."
     for words in ("wants to install system packages", "gawk", "g++", "root without capabilities, up to 600 s"):
         assert words in page
     assert "End of packages" in page
