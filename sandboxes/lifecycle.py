@@ -120,7 +120,9 @@ def end(
     current = Sandbox.objects.get(pk=sandbox.pk)
     if current.status == "ended":
         return _forget(current) if deleted else False
-    if not states.advance(current, old=current.status, new="ended", actor=actor, reason=reason, **fields):
+    if not states.advance(
+        current, old=current.status, new="ended", actor=actor, reason=reason, because=because, **fields
+    ):
         return False
     why = because or f"Sandbox {sandbox.pk} ended ({reason}) before this could start."
     _supersede(sandbox, why, code="sandbox_gone")

@@ -31,16 +31,19 @@ ENDED_REASONS = ("deleted", "idle", "max_lifetime", "oom", "process_limit", "cra
 
 
 @transaction.atomic
-def advance(sandbox: Sandbox, *, old: str, new: str, actor: audit.Actor, reason: str = "", **fields: Any) -> bool:
+def advance(
+    sandbox: Sandbox, *, old: str, new: str, actor: audit.Actor, reason: str = "", because: str = "", **fields: Any
+) -> bool:
     """True when this call moved `sandbox`; False when somebody else was first. Refresh it to see what was written.
-    `reason` goes into the audit row; that of an end is kept in the row as well."""
+    `reason` goes into the audit row, with `because`, which says more; that of an end is kept in the row as well."""
     if new not in TABLE[old]:
         raise IllegalMove(f"{old} → {new}")
     if new == "ended":
         fields |= {"ended_at": timezone.now(), "ended_reason": reason}
     if not type(sandbox).objects.filter(pk=sandbox.pk, status=old).update(status=new, **fields):
         return False
-    announce(sandbox, status=new, actor=actor, **({"reason": reason} if reason else {}))
+    said = {"reason": reason, "because": because}
+    announce(sandbox, status=new, actor=actor, **{name: value for name, value in said.items() if value})
     return True
 
 
