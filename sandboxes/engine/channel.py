@@ -5,6 +5,7 @@ not fit ends the session, and no call may make the server hold more than CALL_LI
 """
 
 import asyncio
+import logging
 import os
 import time
 from collections import deque
@@ -16,6 +17,7 @@ from sandboxes.runner import frames
 
 from .attach import Attached, attach
 
+log = logging.getLogger("sandgate.channel")
 HELLO_AGAIN_S = 1.0
 PING_S = 5.0
 SILENT_S = 15.0
@@ -146,7 +148,8 @@ class Channel:
         try:
             for frame in self._parser.feed(data):
                 self._take(frame)
-        except frames.BrokenFrame:
+        except frames.BrokenFrame as error:
+            log.warning("A runner broke the protocol, so its sandbox ends: %s.", error)
             self.broken = True
             self._ended()
 
@@ -180,6 +183,8 @@ class Channel:
             self.send(frames.pack(self._tag, frames.PING))
 
     def _ended(self) -> None:
+        if self.stderr:
+            log.warning("Before it went, PID 1 of a sandbox said: %.2000r", self.stderr)
         on_lost, self._on_lost = self._on_lost, None
         self.close()
         if on_lost is not None:

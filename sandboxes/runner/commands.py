@@ -219,6 +219,8 @@ class Command:
     def _reported(self) -> None:
         assert self._keeper is not None
         reports = self._keeper.reports()
+        if reports is None:
+            return
         for kind, value in reports:
             if kind in "ES":
                 self._signalled = kind == "S"

@@ -99,14 +99,20 @@ class Keeper:
         self._order.setblocking(False)
 
     def failure(self) -> tuple[str, int] | None:
-        """Stage and errno when the command could not be started; None when it runs."""
-        answer = self._order.recv(5)
+        """Stage and errno when the command could not be started; None when it runs, or ran."""
+        try:
+            answer = self._order.recv(5)
+        except (BlockingIOError, ConnectionError):
+            return None  # it has ended, and the nursery has yet to close what it passed on; or it was killed unread
         return (chr(answer[0]), int(_U32.unpack(answer[1:])[0])) if len(answer) == 5 else None
 
-    def reports(self) -> list[tuple[str, int]]:
-        """('E', exit status), ('S', 128 + the signal that ended it), ('Z', number killed); none: the keeper is gone."""
+    def reports(self) -> list[tuple[str, int]] | None:
+        """('E', exit status), ('S', 128 + the signal that ended it), ('Z', number killed); empty: the keeper is gone;
+        None: nothing yet."""
         try:
             data = self._line.recv(64 * _REPORT.size)
+        except BlockingIOError:
+            return None
         except ConnectionError:
             return []
         return [(chr(kind), value) for kind, value in _REPORT.iter_unpack(data[: len(data) // 8 * 8])]
