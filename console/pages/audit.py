@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, TextField
+from django.db.models.functions import Cast
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
@@ -30,7 +31,9 @@ def listed(request: Any) -> HttpResponseBase:
     here, q = request.here, request.GET.get("q", "").strip()
     found = AuditEntry.objects.filter(workspace=here.workspace).order_by("-seq")
     if q:
-        found = found.filter(Q(subject_id=q) | Q(actor_id=q) | Q(event__icontains=q) | Q(hash__startswith=q))
+        found = found.alias(said=Cast("data", TextField())).filter(
+            Q(subject_id=q) | Q(actor_id=q) | Q(event__icontains=q) | Q(hash__startswith=q) | Q(said__icontains=q)
+        )
     before = request.GET.get("before", "")
     if before.isascii() and before.isdigit():
         found = found.filter(seq__lt=min(int(before), 1 << 62))

@@ -4,6 +4,7 @@ Reads output from its files, at most SHOWN_BYTES of each stream; the rest is a d
 ran when nobody knows.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -57,7 +58,20 @@ class Stream:
     total_bytes: int
 
 
-def fate(action: Action) -> Fate:
+def commands_of(actions: Iterable[Action]) -> dict[str, Command]:
+    """Of those in the background, by action: their start is not their end."""
+    ids = [action.pk for action in actions if _is_in_background(action)]
+    return {command.action_id: command for command in Command.objects.filter(action_id__in=ids)} if ids else {}
+
+
+def _is_in_background(action: Action) -> bool:
+    return action.status == "succeeded" and bool((action.result or {}).get("background"))
+
+
+def fate(action: Action, command: Command | None = None) -> Fate:
+    """`command` is that of an action in the background, as `commands_of` has it."""
+    if command is not None and _is_in_background(action):
+        return _of_command(command)
     level, icon, word = STATES[action.status]
     result = action.result or {}
     if action.status == "succeeded" and "exit_code" in result:
@@ -66,6 +80,20 @@ def fate(action: Action) -> Fate:
     if action.status == "succeeded":
         word = "started" if result.get("background") else {"write": "written", "stdin": "sent"}.get(action.tool, word)
     return Fate(level, icon, word)
+
+
+def _of_command(command: Command) -> Fate:
+    if command.status == "running":
+        return Fate(*STATES["running"])
+    good = command.status == "exited" and command.exit_code == 0
+    return Fate("go" if good else "stop", "circle-check" if good else "circle-x", _how(command))
+
+
+def _how(command: Command) -> str:
+    """`exit 0`, `stopped, exit 143`, `lost`."""
+    parts = [] if command.status == "exited" else [command.status.replace("_", " ")]
+    parts += [f"exit {command.exit_code}"] if command.exit_code is not None else []
+    return ", ".join(parts) or command.status
 
 
 def exit_words(result: dict[str, Any]) -> str:
@@ -99,11 +127,10 @@ def said(action: Action) -> str:
 
 
 def _in_background(action: Action) -> str:
-    command = Command.objects.get(action_id=action.pk)
-    if command.status == "running":
+    command = commands_of([action]).get(action.pk)
+    if command is None or command.status == "running":
         return "It runs in the background."
-    how = command.status.replace("_", " ") + (f", exit {command.exit_code}" if command.exit_code is not None else "")
-    return f"It ran in the background: {how}."
+    return f"It ran in the background: {_how(command)}."
 
 
 def sentence(action: Action) -> str:
@@ -150,7 +177,10 @@ def lost_race(action: Action, *, mine: Member, mine_at: datetime, decision: Deci
 
 def _now(action: Action) -> str:
     if action.status == "succeeded":
-        return f"It ran: {fate(action).word}." if action.tool in COMMANDS else "It is done."
+        found = fate(action, commands_of([action]).get(action.pk))
+        if found.level == "live":
+            return NOW["running"]
+        return f"It ran: {found.word}." if action.tool in COMMANDS else "It is done."
     return NOW.get(action.status, "It was not run.")
 
 

@@ -38,7 +38,7 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
         return render(request, "partials/_list.html", {**_list(request), "open_id": request.GET.get("open", "")})
     shown = {"card": _card(request, _action(request, action_id))} if action_id else {}
     if part == "row" and action_id:
-        row = {"row": rows.row(shown["card"]["action"]), "open_id": request.GET.get("open", "")}
+        row = {"row": rows.of([shown["card"]["action"]])[0], "open_id": request.GET.get("open", "")}
         return render(request, "partials/_row.html", row)
     if part in ("card", "fate") and action_id:
         return render(request, {"card": "partials/_card.html", "fate": "partials/_fate_alone.html"}[part], shown)
@@ -126,7 +126,7 @@ def _list(request: Any) -> dict[str, Any]:
     lately = asked.exclude(status="pending").order_by("-decided_at", "-created_at")[:LATELY]
     return {
         "groups": rows.groups(asked.pending()),
-        "lately": [rows.row(action) for action in lately],
+        "lately": rows.of(lately),
     }
 
 
@@ -134,6 +134,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
     """All of a card. `may_approve` is the page's; deciding checks again."""
     member, decision = request.here.member, _decision(action)
     matter = cards.matter(action)
+    command = fates.commands_of([action]).get(action.pk)
     own = action.agent is not None and action.agent.owner_id == member.pk and not action.agent.self_approval
     open_ = action.status == "pending" and (action.expires_at or timezone.now()) > timezone.now()
     return {
@@ -146,7 +147,8 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "own": _own_agent(action) if own else "",
         "seen": "" if matter.undrawable else _mark(request, action),
         "reasons": REASONS,
-        "fate": fates.fate(action),
+        "fate": fates.fate(action, command),
+        "command": command,
         "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=decision),
         "headline": fates.headline(action, viewer=member, decision=decision),
         "said": fates.said(action),
@@ -169,7 +171,7 @@ def _before(request: Any, action: Action) -> list[rows.Row]:
     earlier = Action.objects.visible_to(request.here.member).filter(
         agent_id=action.agent_id, sandbox_id=action.sandbox_id, created_at__lt=action.created_at
     )
-    return [rows.row(each) for each in earlier.select_related("agent").order_by("-created_at")[:BEFORE]]
+    return rows.of(earlier.select_related("agent").order_by("-created_at")[:BEFORE])
 
 
 def _mark(request: HttpRequest, action: Action) -> str:

@@ -7,12 +7,14 @@ from itertools import groupby
 
 from approvals import draw
 from approvals.models import Action
+from sandboxes.models import Command
 
 from .cards import Flag, flag_of
-from .fates import Fate, fate
+from .fates import Fate, commands_of, fate
 from .words import number
 
 ROW_CHARS = 120
+PATHS = {"read": "file-text", "list": "folder", "publish": "package"}
 _log = logging.getLogger(__name__)
 
 
@@ -24,11 +26,13 @@ class Row:
     code: str  # the agent's, drawn by the template
     size: str
     fate: Fate
+    to: str = ""  # what it is sent to
+    command: str = ""  # its id while it runs in the background: the page hears of its end by that
     flags: list[Flag] = field(default_factory=list)
 
     @property
     def label(self) -> str:
-        return f"{self.words} {self.code}".strip()
+        return " ".join(filter(None, (self.words, self.code, self.to)))
 
 
 @dataclass
@@ -40,14 +44,28 @@ class Group:
     rows: list[Row]
 
 
-def row(action: Action) -> Row:
+def of(actions: Iterable[Action]) -> list[Row]:
+    """In the order given; what became of those in the background is asked for once."""
+    found = list(actions)
+    commands = commands_of(found)
+    return [_row(action, commands.get(action.pk)) for action in found]
+
+
+def _row(action: Action, command: Command | None) -> Row:
     """Never raises: a row that cannot be summed up says so, its card says more."""
     try:
         icon, words, code, size = _summary(action)
     except Exception:
         _log.exception("Summing up action %s failed", action.pk)
         icon, words, code, size = "triangle-alert", f"{draw.one_line(action.tool)}, cannot be drawn", "", ""
-    return Row(action, icon, words, code, size, fate(action), [flag_of(word) for word in action.flags])
+    flags = [flag_of(word) for word in action.flags]
+    running = command.pk if command and command.status == "running" else ""
+    return Row(action, icon, words, code, size, fate(action, command), _to(action), running, flags)
+
+
+def _to(action: Action) -> str:
+    """Which command the input is for."""
+    return f"to {draw.one_line(str(action.arguments.get('id', '')))}" if action.tool == "stdin" else ""
 
 
 def groups(actions: Iterable[Action]) -> list[Group]:
@@ -58,7 +76,7 @@ def groups(actions: Iterable[Action]) -> list[Group]:
         first.setdefault(_whose(action), at)
     ordered.sort(key=lambda action: first[_whose(action)])
     return [
-        Group(str(batch[0].agent or "A member's key"), batch[0].conversation, [row(action) for action in batch])
+        Group(str(batch[0].agent or "A member's key"), batch[0].conversation, of(batch))
         for batch in (list(found) for _, found in groupby(ordered, key=_whose))
     ]
 
@@ -81,7 +99,21 @@ def _summary(action: Action) -> tuple[str, str, str, str]:
         size = "streamed" if told is None else number(told, "byte")
         new = action.bases.get(path, "unknown") is None
         return "file-plus" if new else "file-pen", "write", path, f"new, {size}" if new else size
+    if action.tool in PATHS:
+        return PATHS[action.tool], action.tool, str(arguments["path"]), ""
+    if action.tool == "stdin":
+        return ("terminal", *_input(arguments["data"], eof=arguments["eof"]))
     return "circle-dot", draw.one_line(action.tool), "", ""
+
+
+def _input(data: str | dict[str, int], *, eof: bool) -> tuple[str, str, str]:
+    told = number(len(data.encode()) if isinstance(data, str) else data["size"], "byte")
+    size = f"{told}, then its end" if eof else told
+    if isinstance(data, dict):
+        return "send input", "", size
+    line = data.removesuffix("\n")
+    is_short = line and "\n" not in line and len(draw.one_line(line)) <= ROW_CHARS
+    return ("send", line, size) if is_short else ("send input" if data else "end the input", "", size)
 
 
 def _command(command: str | dict[str, int]) -> tuple[str, str, str]:

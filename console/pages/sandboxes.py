@@ -4,6 +4,7 @@ Acts are those of `sandboxes.acts`, the same that REST calls. Must never make a 
 """
 
 import signal
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ from approvals.models import Action
 from console.workspaces import permissions
 from console.workspaces.errors import SandgateError
 from console.workspaces.keys import Caller
+from console.workspaces.models import AuditEntry
 from sandboxes import acts
 from sandboxes.models import Command, Sandbox
 
@@ -36,6 +38,7 @@ ENDED = {
     "host_lost": "host lost",
     "halted": "halted",
 }
+STOPPED = "the console was stopped"
 
 
 @member_page("sandboxes", permissions.SANDBOXES_READ)
@@ -45,7 +48,7 @@ def listed(request: Any) -> HttpResponseBase:
     found = found.annotate(waiting=Coalesce(Subquery(pending.annotate(n=Count("pk")).values("n")), 0))
     shown = {
         "live": found.filter(~Q(status="ended")).order_by("-last_activity_at"),
-        "ended": [_said(each) for each in found.filter(status="ended").order_by("-ended_at")[:ENDED_SHOWN]],
+        "ended": _said(found.filter(status="ended").order_by("-ended_at")[:ENDED_SHOWN]),
     }
     return render(request, "sandboxes/list.html", shown)
 
@@ -58,8 +61,8 @@ def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
         raise Http404
     actions = Action.objects.visible_to(request.here.member).filter(sandbox_id=sandbox.pk).select_related("agent")
     shown = {
-        "sandbox": _said(sandbox),
-        "rows": [rows.row(action) for action in actions.order_by("-created_at")[:ACTIONS_SHOWN]],
+        "sandbox": _said([sandbox])[0],
+        "rows": rows.of(actions.order_by("-created_at")[:ACTIONS_SHOWN]),
         "waiting": actions.pending().count(),
         "idle_at": _idle_at(sandbox),
         "running": _running(sandbox),
@@ -73,7 +76,7 @@ def _running(sandbox: Sandbox) -> list[tuple[Command, rows.Row]]:
     """Commands with a process that lives, and what each of them is."""
     found = list(sandbox.commands.filter(Q(status="running") | Q(left_running=True)).order_by("-pk"))
     actions = Action.objects.select_related("agent").in_bulk([command.action_id for command in found])
-    return [(command, rows.row(actions[command.action_id])) for command in found]
+    return list(zip(found, rows.of(actions[command.action_id] for command in found), strict=True))
 
 
 def _exceptions(sandbox: Sandbox) -> int:
@@ -105,10 +108,19 @@ def delete(request: Any, sandbox_id: str) -> HttpResponseBase:
     return redirect("sandboxes", here.workspace.pk)
 
 
-def _said(sandbox: Sandbox) -> Sandbox:
-    """With the reason of its end in words."""
-    sandbox.because = ENDED.get(sandbox.ended_reason or "", "")  # type: ignore[attr-defined]
-    return sandbox
+def _said(sandboxes: Iterable[Sandbox]) -> list[Sandbox]:
+    """With the reason of their end in words. A console that was stopped in order lost its host as well: the audit row
+    of the end tells it from one that died."""
+    found = list(sandboxes)
+    lost = [each.pk for each in found if each.ended_reason == "host_lost"]
+    ends = AuditEntry.objects.filter(
+        workspace__in={each.workspace_id for each in found}, event="sandbox.ended", subject_id__in=lost
+    )
+    stopped = {end.subject_id for end in ends if end.data.get("because")} if lost else set()
+    for each in found:
+        in_order = each.pk in stopped
+        each.because = STOPPED if in_order else ENDED.get(each.ended_reason or "", "")  # type: ignore[attr-defined]
+    return found
 
 
 def _idle_at(sandbox: Sandbox) -> datetime:

@@ -103,8 +103,10 @@ class Here:
         return str(first_run.path()) if permissions.WORKSPACE_MANAGE in self.may and first_run.exists() else ""
 
     @property
-    def forget_command(self) -> str:
-        return first_run.forget_command()
+    def forget_command(self) -> tuple[str, str]:
+        """What is run and its option, in which no line may break."""
+        run, _, option = first_run.forget_command().rpartition(" ")
+        return run, option
 
     @property
     def no_engine(self) -> bool:

@@ -54,6 +54,13 @@
     }
   }
 
+  // One in the background: its action ended with its start.
+  function ended(command) {
+    for (const shown of all(`[data-command${command ? `="${CSS.escape(command)}"` : ""}]`)) {
+      shown.matches(".row") ? loadRow(shown.dataset.id) : loadFate();
+    }
+  }
+
   function reconcile() {
     for (const shown of all(".row, #card")) {
       const now = open.get(shown.dataset.id);
@@ -105,11 +112,13 @@
       open.clear();
       for (const [id, status] of Object.entries(message.open)) open.set(id, status);
       up();
+      ended(""); // while nobody heard
       return reconcile();
     }
     if (message.seq <= seq) return;
     if (message.seq !== seq + 1) return socket.close(); // a gap: a new snapshot mends it
     seq = message.seq;
+    if (message.subject === "command") return ended(message.id);
     if (message.subject !== "action") return;
     const { id, status } = message;
     if (status === "pending") open.set(id, status);
@@ -168,7 +177,7 @@
       time.parentElement.classList.toggle("soon", seconds < 900);
     }
     for (const place of all("[data-retry]")) place.textContent = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
-    if (one('#outcome[data-status="running"]') && !document.hidden) loadFate();
+    if (one('#outcome:is([data-status="running"], [data-command])') && !document.hidden) loadFate();
   }
 
   async function copySecret(button) {

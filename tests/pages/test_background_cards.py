@@ -4,7 +4,7 @@ import pytest
 
 from approvals import payloads
 from approvals.models import Action
-from console.pages import cards, fates
+from console.pages import cards, fates, rows
 from sandboxes.models import Command
 from tests.api.conftest import make_sandbox
 from tests.approvals.proposals import pending
@@ -60,6 +60,68 @@ def test_what_became_of_one_in_the_background_is_its_own_end_not_its_start(cast,
     ended = {"status": "succeeded", "started_at": command.started_at, "ended_at": command.started_at}
     Action.objects.filter(pk=command.action_id).update(**ended, result={"background": True})
     action = Action.objects.get(pk=command.action_id)
-    assert (fates.fate(action).word, fates.said(action)) == ("started", "It runs in the background.")
+    (row,) = rows.of([action])
+    assert (row.fate.level, row.fate.word, row.command) == ("live", "running", command.pk)
+    assert fates.said(action) == "It runs in the background."
     Command.objects.filter(pk=command.pk).update(status="timed_out", exit_code=124)
     assert fates.said(action) == "It ran in the background: timed out, exit 124."
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code", "level", "word"),
+    [
+        ("exited", 0, "go", "exit 0"),
+        ("exited", 3, "stop", "exit 3"),
+        ("signalled", 137, "stop", "signalled, exit 137"),
+        ("timed_out", 124, "stop", "timed out, exit 124"),
+        ("stopped", 143, "stop", "stopped, exit 143"),
+        ("lost", None, "stop", "lost"),
+    ],
+)
+def test_its_colour_is_that_of_its_own_end_on_card_row_and_sandbox(
+    cast, browser, command, status, exit_code, level, word
+) -> None:
+    begun = {"status": "succeeded", "started_at": command.started_at, "ended_at": command.started_at}
+    Action.objects.filter(pk=command.action_id).update(**begun, result={"background": True})
+    Command.objects.filter(pk=command.pk).update(status=status, exit_code=exit_code)
+    client, here = browser(cast.alice), f"/w/{cast.workspace.pk}"
+    card = client.get(f"{here}/queue/{command.action_id}").content.decode()
+    assert card.count(f'badge {level}"') == 2
+    assert card.count(word) >= 3, "badge, outcome and row"
+    assert "data-command" not in card
+    sandbox = client.get(f"{here}/sandboxes/{command.sandbox_id}").content.decode()
+    assert f'<span class="state {level}">{word}</span>' in sandbox
+    assert "started</span>" not in card + sandbox
+
+
+def test_while_it_runs_its_card_and_row_are_live_and_say_what_to_listen_for(cast, browser, command) -> None:
+    begun = {"status": "succeeded", "started_at": command.started_at, "ended_at": command.started_at}
+    Action.objects.filter(pk=command.action_id).update(**begun, result={"background": True})
+    page = browser(cast.alice).get(f"/w/{cast.workspace.pk}/queue/{command.action_id}").content.decode()
+    assert page.count(f'data-command="{command.pk}"') == 2
+    assert page.count('badge live"') == 2
+    assert '<span class="state live"><span class="dot"></span><b>Live</b></span>' in page
+
+
+def test_rows_of_input_name_the_command_that_reads_it(cast, command) -> None:
+    def row_of(**arguments) -> rows.Row:
+        sent = {"id": command.pk, "data": "", "eof": False, **arguments}
+        sent_by = cast.caller(cast.scout)
+        action = pending(sent_by, tool="stdin", arguments=sent, sandbox_id=command.sandbox_id, conversation=str(sent))
+        return rows.of([action])[0]
+
+    to = f"to {command.pk}"
+    assert row_of(data="print(1)\n").label == f"send print(1) {to}"
+    assert row_of(data="a\nb\n", eof=True).size == "4 bytes, then its end"
+    assert row_of(data="a\nb\n").label == f"send input {to}"
+    assert row_of(data=payloads.keep(payloads.hold(b"\x00" * 5000))).size == "5\u2009000 bytes"
+    assert row_of(eof=True).label == f"end the input {to}"
+
+
+@pytest.mark.parametrize("tool", ["read", "list", "publish"])
+def test_rows_of_reads_say_which_path(cast, browser, command, tool) -> None:
+    arguments = {"path": "/work/notes.txt"}
+    action = pending(cast.caller(cast.scout), tool=tool, arguments=arguments, sandbox_id=command.sandbox_id)
+    assert rows.of([action])[0].label == f"{tool} /work/notes.txt"
+    page = browser(cast.alice).get(f"/w/{cast.workspace.pk}/sandboxes/{command.sandbox_id}").content.decode()
+    assert '<code class="cmd">/work/notes.txt</code>' in page

@@ -17,7 +17,7 @@ def action(cast, request) -> Action:
 
 def test_its_row_says_what_is_known(action):
     size = action.arguments["content"]["size"]
-    assert rows.row(action).size == ("streamed" if size is None else "5\u2009000\u2009000 bytes")
+    assert rows.of([action])[0].size == ("streamed" if size is None else "5\u2009000\u2009000 bytes")
 
 
 def test_its_card_says_that_it_was_not_kept(action):
