@@ -19,7 +19,7 @@ def test_a_sandbox_that_dies_is_not_logged_under_the_request_that_made_it(tmp_pa
         for container_id in served.containers():
             client.api.kill(container_id)
         client.close()
-        (line,) = until(lambda: [line for line in served.printed if f"{sandbox} is gone" in line])
+        (line,) = until(lambda: [line for line in served.printed if f"{sandbox} is lost" in line])
         assert "request_id" not in line
         assert "made-by-me" not in line
     finally:

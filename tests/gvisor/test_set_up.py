@@ -132,7 +132,7 @@ def test_the_printed_fix_is_one_that_works(theirs: OwnDaemon, tmp_path_factory: 
     message = engine.lacks_runsc(place, theirs.address)
     (line,) = (line for line in message.splitlines() if line.strip().startswith("{"))
     theirs.start(json.loads(line)["runtimes"])  # what the user does: into the configuration, then a reload
-    facts = engine.with_theirs(place, theirs.address)
+    facts = engine.with_theirs(place, theirs.address, set())
     assert facts["runtime"] == "runsc"
     assert facts["own_docker"] is False
 
