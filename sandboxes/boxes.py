@@ -177,9 +177,14 @@ class Boxes:
             raise NoRuntime(f"Sandbox {sandbox.pk} did not start again, try once more. {error.detail}") from error
         if await db.write(lifecycle.started, sandbox, **facts_of(box)):
             self._adopt(box, sandbox)
+            await self._open_up(sandbox)
         else:
             await self._drop(sandbox.pk, "deleted")
             raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
+
+    async def _open_up(self, sandbox: Sandbox) -> None:
+        if sandbox.agent_id and sandbox.network == "public":
+            await self.engine_there().open_up(sandbox.pk)
 
     def _adopt(self, box: Box, sandbox: Sandbox) -> None:
         self._boxes[box.sandbox_id] = box
@@ -199,6 +204,7 @@ class Boxes:
             sandbox = await self._row_of(caller, new, image_id)
             async with self._lock(sandbox.pk):
                 how = await self._make(engine, sandbox)
+            await self._open_up(sandbox)
         counters.created(how=how, seconds=monotonic() - began_at)
         self.pool.wake()
         return await self._row(sandbox.pk)

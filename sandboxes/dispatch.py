@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -199,10 +202,9 @@ class Dispatcher:
             result = tool.result(ended, outputs) if ended else await tool.execute(pass_, box, outputs, *more)
         except SandboxError as error:
             await self._end_badly(pass_, error)
-        except Exception:
+        except Exception as error:
             log.exception("Action %s could not be followed to its end.", pass_.action_id)
-            detail = "The console could not follow this to its end. It may have run."
-            await db.write(fail, pass_, status="unknown", code="lost", detail=detail)
+            await self._cut_off(pass_, error)
         else:
             await db.write(succeed, pass_, result)
             self._let_go(box, pass_, result)
@@ -222,6 +224,18 @@ class Dispatcher:
         box.settled(pass_.action_id)
         if result.get("left_running"):
             self._following.watch(pass_.action_id, pass_.sandbox_id)
+
+    async def _cut_off(self, pass_: gate.Pass, error: Exception) -> None:
+        """As when this machine's disk is full. What nobody follows must not go on unseen."""
+        why = f" ({os.strerror(error.errno)})" if isinstance(error, OSError) and error.errno else ""
+        detail = f"The console could not follow this to its end{why}"
+        if pass_.tool in COMMANDS and self._boxes.holds(pass_.sandbox_id):
+            with suppress(SandboxError):
+                await self._boxes.box(pass_.sandbox_id).stop(pass_.action_id, signal.SIGKILL)
+                detail += ", so it was stopped"
+        await db.write(
+            fail, pass_, status="unknown", code="lost", detail=f"{detail}. It may have run, or a part of it."
+        )
 
     async def _end_badly(self, pass_: gate.Pass, error: SandboxError) -> None:
         gone, silent = isinstance(error, BoxGone), isinstance(error, Overdue)

@@ -26,9 +26,9 @@ GATED_CALL_S = 100
 RECORDED_CALL_S = 3600 + 300
 
 REFUSALS = (
-    "pending_approval", "still_running", "denied", "expired", "cancelled", "superseded", "stale_edit", "failed", "sandbox_gone",
-    "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer", "too_many", "too_many_commands", "no_runtime",
-    "channel_lost", "sandbox_unresponsive",
+    "pending_approval", "still_running", "denied", "expired", "cancelled", "superseded", "stale_edit", "failed",
+    "sandbox_gone", "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer", "too_many", "too_many_commands",
+    "no_runtime", "channel_lost", "sandbox_unresponsive",
 )  # fmt: skip
 
 
@@ -89,8 +89,8 @@ def _why(action: Action) -> tuple[str, str, dict[str, Any]]:
         case "denied":
             return "denied", told.denied(action), {"reason": action.end_reason, "decided_by": action.decided_by}
         case "unknown":
-            detail = f"{action.pk} began and its end was lost; it may have run. Look before you propose it again."
-            return "outcome_unknown", detail, {}
+            why = action.end_reason or "Its end was lost; it may have run."
+            return "outcome_unknown", f"{action.pk} began. {why} Look before you propose it again.", {}
         case "failed" | "superseded":
             error = dict(action.error or {})
             detail = str(error.pop("detail", action.end_reason))

@@ -28,6 +28,7 @@ from .daemon import Daemon, NotFound, Refused, Unreachable
 from .disks import Disks, NoDisk
 from .ending import look
 from .events import watch_oom
+from .hostnet import NetworkFault
 from .link import FIRST_HELLO_S, HELLO_S, Link
 from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, checked
 from .network import Network, Openings, no_openings
@@ -157,6 +158,13 @@ class Engine:
         self._boxes[box.container_id] = box
         box.address = self.network.address(box.sandbox_id)
         return box
+
+    async def open_up(self, sandbox_id: str) -> None:
+        """What is open to a sandbox holds before anybody runs something in it, not up to two seconds later."""
+        openings = await self.openings()
+        if openings.get(sandbox_id):
+            with suppress(NetworkFault):  # the watch goes on trying
+                await self.network.look(openings)
 
     async def attach(self, sandbox_id: str, container_id: str, *, env: Mapping[str, str]) -> Box:
         """To a sandbox made earlier, by this process or one before it. BoxGone when it does not run any more."""
