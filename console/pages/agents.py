@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.contrib import messages
 from django.db.models import Count, Max, Q
 from django.http import Http404
@@ -15,7 +16,7 @@ from approvals.gate import reviewers
 from console.workspaces import agents, members, permissions, settings
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Agent, Member, Mode
-from sandboxes import exceptions
+from sandboxes import exceptions, images
 from sandboxes.models import NetworkException
 
 from . import faults, limits
@@ -181,6 +182,7 @@ def _of_sandboxes(agent: Agent, post: Any, wrong: faults.Faults) -> dict[str, An
     return {
         "limits": limits.table(spans, agent.limits, most, post, wrong),
         "images": post.get("images", "") if post else "\n".join(agent.images),
+        "missing": async_to_sync(images.missing)(agent.images),
         "networks": [("none", "None"), ("public", "Public")],
         "exceptions": NetworkException.objects.filter(agent=agent, ended_at=None).order_by("created_at"),
     }

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from asgiref.sync import async_to_sync
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
 from console.workspaces import permissions, settings
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Member
+from sandboxes import images
 
 from . import faults, limits
 from .shell import complain, member_page, say
@@ -53,6 +55,7 @@ def _shown(request: Any, wrong: faults.Faults) -> dict[str, Any]:
         "limits": limits.table(spans, workspace.limits, ceilings, post, wrong),
         "images": post.get("images", "") if post else "\n".join(workspace.images),
         "pool_size": post.get("pool_size", "") if post else workspace.pool_size,
+        "missing": async_to_sync(images.missing)(workspace.images),
         "most_pooled": settings.MOST_POOLED,
         "wrong": wrong,
     }

@@ -195,7 +195,9 @@
     form.addEventListener("reset", () => setTimeout(compare));
     compare();
   }
-  one('.settings [aria-invalid="true"], #exc-e')?.focus();
+  const wrong = one('.settings [aria-invalid="true"], #exc-e');
+  wrong?.focus({ preventScroll: true });
+  wrong?.scrollIntoView({ block: "center" }); // with what is said below it, which the bar must not cover
 
   // Another form of the page would drop what is not saved yet.
   document.addEventListener("submit", (event) => {

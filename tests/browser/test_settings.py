@@ -44,6 +44,13 @@ def test_a_workspaces_limits_are_set_and_refused_at_their_field(site: Site, wind
         expect(page.get_by_role("button", name="Save settings")).to_be_visible()
         assert on_top(page, "[id='memory_mb.most-e']"), width
         page.goto(site.page("settings"))
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.get_by_label("Processors, default").fill("0")
+    page.get_by_role("button", name="Save settings").click()
+    expect(page.get_by_label("Processors, default")).to_be_focused()
+    assert on_top(page, "[id='cpus.default-e']"), "the bar is not over it"
+    page.get_by_role("link", name="Discard").click()
+    page.set_viewport_size({"width": 1280, "height": 800})
     wrong.fill("99999999")
     page.get_by_role("button", name="Save settings").click()
     expect(wrong).to_have_accessible_description("Memory, at most: at most 65536 MB.")
@@ -66,9 +73,12 @@ def test_a_message_never_lies_over_save(site: Site, window: Window) -> None:
     joins(site, "wilma", "workspace:manage")
     page = window("wilma")
     page.goto(site.page("settings"))
+    page.get_by_label("Further images").fill("nobody/made:this")
     page.get_by_label("How many").fill("0")
     page.get_by_role("button", name="Save settings").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(page.get_by_text("Not in Docker on this host yet: nobody/made:this.")).to_be_visible()
+    page.get_by_label("Further images").fill("")
     page.get_by_label("How many").fill("1")
     for width in (375, 1280):
         page.set_viewport_size({"width": width, "height": 800})
