@@ -88,9 +88,11 @@ def test_an_exception_over_rest_opens_and_closes_running_sandboxes_of_that_agent
         made = manager.post(path, json=body).raise_for_status().json()
         until(lambda: mine.opened(*tried) == {f"tcp {PRIVATE} {PORT}"})
         assert others.opened(*tried) == set()
+        late = Inside(served, first)
+        assert late.opened(*tried) == {f"tcp {PRIVATE} {PORT}"}, "made while it is open: from its first command on"
         manager.delete(f"{path}/{made['id']}").raise_for_status()
         until(lambda: mine.opened(*tried) == set())
-        for agent, inside in ((first, mine), (second, others)):
+        for agent, inside in ((first, mine), (first, late), (second, others)):
             agent.delete(f"/sandboxes/{inside.id}").raise_for_status()
 
 
