@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
+from approvals import gate
 from approvals.models import Action
 from console.workspaces import audit, changes, ledger
 from console.workspaces.errors import NotFound
@@ -92,6 +93,11 @@ def lose_in_background(action_id: str, sizes: Sizes) -> None:
 def _tell_end(action_id: str) -> None:
     command = Command.objects.select_related("sandbox").get(action_id=action_id)
     lifecycle.touch(command.sandbox_id)
+    for waiting in Action.objects.pending().filter(tool="stdin", sandbox_id=command.sandbox_id):
+        if waiting.arguments["id"] == command.pk:
+            gate.supersede(
+                waiting, f"{command.pk} ended before this was decided. Nothing was sent.", code="command_ended"
+            )
     sandbox = command.sandbox
     with ledger.opened(sandbox.workspace_id) as workspace:
         changes.record(

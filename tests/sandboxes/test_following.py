@@ -13,6 +13,7 @@ from sandboxes.models import Command
 from sandboxes.outputs import Outputs
 from sandboxes.toolsets import run
 from tests.api.conftest import make_sandbox
+from tests.approvals.proposals import pending
 
 pytestmark = pytest.mark.django_db
 ENDED = {"exit_code": 0, "timed_out": False, "stopped": False, "left_running": False, "duration_ms": 5}
@@ -57,6 +58,24 @@ def test_what_came_first_stays(sandbox):
     command.refresh_from_db()
     assert (command.status, command.exit_code, command.stdout_bytes) == ("lost", None, 7)
     assert Change.objects.filter(subject="command").count() == 1
+
+
+@pytest.mark.parametrize("end", ["exited", "lost"])
+def test_input_that_waits_for_a_command_waits_no_longer_than_it_runs(sandbox, cast, end):
+    command, other = begun(sandbox, "act_1"), begun(sandbox, "act_2")
+    scout = cast.caller(cast.scout)
+    waiting = [
+        pending(scout, tool="stdin", sandbox_id=sandbox.pk, arguments={"id": each.pk, "data": "y\n", "eof": False})
+        for each in (command, other)
+    ]
+    if end == "exited":
+        commands.end_in_background("act_1", result_of("act_1"))
+    else:
+        commands.lose_in_background("act_1", {})
+    for action in waiting:
+        action.refresh_from_db()
+    assert [action.status for action in waiting] == ["superseded", "pending"]
+    assert waiting[0].error["code"] == "command_ended"
 
 
 def test_killed_for_memory_is_said_in_the_row(sandbox):
