@@ -41,8 +41,8 @@ async def test_an_action_says_all_that_the_contract_names(ask, place, pending):
     made = await db.write(pending, conversation="c1", parent_action="act_0", reason="why")
     found = (await ask.get(f"/actions/{made.pk}", key=place.scouts)).json()
     assert set(found) == {
-        "id", "status", "tool", "arguments", "digest", "reason", "agent_id", "conversation", "parent_action",
-        "sandbox_id", "flags", "approvals_needed", "decisions", "created_at", "expires_at", "decided_at",
+        "id", "status", "tool", "arguments", "environment", "digest", "reason", "agent_id", "conversation",
+        "parent_action", "sandbox_id", "flags", "approvals_needed", "decisions", "created_at", "expires_at", "decided_at",
         "started_at", "ended_at",
         "joined", "outcome",
     }  # fmt: skip

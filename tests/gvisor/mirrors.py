@@ -8,6 +8,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -54,19 +55,25 @@ def _proxies() -> dict[str, str]:
 def pip() -> Mirror:
     asked = subprocess.run(["python3", "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     said = re.search(r"^(?:global|install|:env:)\.index-url='?([^'\n]+)", asked.stdout, re.MULTILINE)
-    index = (os.environ.get("PIP_INDEX_URL") or (said[1] if said else "")).rstrip("/")
+    index = (os.environ.get("PIP_INDEX_URL") or (said[1] if said else "") or _of_pip_itself()).rstrip("/")
     with urlopen(f"{index}/openpyxl/", timeout=30) as answer:
         files = re.findall(r'href="(https?://[^"]+)"', answer.read().decode())
     env = {"PIP_INDEX_URL": index, "PIP_CERT": CERTIFICATES, "PIP_DEFAULT_TIMEOUT": "60", **_proxies()}
     return Mirror((index, *files[:1]), env)
 
 
-def npm() -> Mirror:
+def _of_pip_itself() -> str:
+    code = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def npm(of_npm_itself: str) -> Mirror:
+    """`of_npm_itself`: where npm goes when nothing tells it where."""
     registry = ""
     if shutil.which("npm"):
         asked = subprocess.run(["npm", "config", "get", "registry"], capture_output=True, text=True, check=False)
         registry = asked.stdout.strip()
-    assert registry, "npm names no registry"
+    registry = registry or of_npm_itself
     env = {"npm_config_registry": registry, "npm_config_cafile": CERTIFICATES, **_proxies()}
     return Mirror((registry,), {**env, "NODE_EXTRA_CA_CERTS": CERTIFICATES})
 
