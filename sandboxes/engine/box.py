@@ -29,7 +29,7 @@ ANSWER_S = 30.0
 STOP_S = 15.0
 KEEP_BYTES = 4 << 20
 REPLACED_BYTES = 100 << 20
-OOM_AWAITED_S = 0.08
+OOM_AWAITED_S, OOM_AWAITED_MOST_S = 0.08, 1.0
 """The daemon's word of a kill for memory comes by another way, up to this much after the command's end."""
 OOM_TAKES_MS = 100
 """Nothing fills a sandbox's memory in less; what fails quicker is not kept waiting."""
@@ -199,7 +199,7 @@ class Box:
         started_at = loop.time() - result.duration_ms / 1000 - OOM_AWAITED_S
         if self._oom_at < started_at:
             with suppress(TimeoutError):
-                async with asyncio.timeout(OOM_AWAITED_S):
+                async with asyncio.timeout(_oom_awaited_s(result)):
                     await self._oomed.wait()
         return replace(result, reason="oom") if self._oom_at >= started_at else result
 
@@ -226,6 +226,13 @@ class Box:
                 continue
             finally:
                 channel.release(call)
+
+
+def _oom_awaited_s(result: RunResult) -> float:
+    """On a busy machine the word takes longer. Whoever said on stderr what went wrong is kept waiting for it least."""
+    if result.stderr_bytes:
+        return OOM_AWAITED_S
+    return min(max(result.duration_ms / 2000, OOM_AWAITED_S), OOM_AWAITED_MOST_S)
 
 
 async def _seen(file: FileRead, keep_bytes: int) -> tuple[int, bytes | None]:
