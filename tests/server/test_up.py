@@ -143,6 +143,38 @@ def test_a_signal_while_it_starts_ends_it(tmp_path, after_s):
     assert process.returncode in (0, 130, -signal.SIGINT), "stopped, unwound, or before it had a handler"
 
 
+TOLD_IN_A_FINALIZER = """
+import os, signal, weakref
+import django
+django.setup()
+from console import first_run
+
+class Thing:
+    pass
+
+ensure = first_run.ensure
+
+def told(url):
+    thing = Thing()
+    weakref.finalize(thing, os.kill, os.getpid(), signal.SIGINT)
+    del thing
+    return ensure(url)
+
+first_run.ensure = told
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", "up", "--port", "0"])
+"""
+
+
+def test_a_signal_in_the_middle_of_a_finalizer_is_not_lost(tmp_path):
+    """Python drops what its handler raises there."""
+    process = start(tmp_path, code=TOLD_IN_A_FINALIZER)
+    out, err = ended(process)
+    assert process.returncode == 130, (out, err)
+    assert "Exception ignored in" in err
+    assert "ready on" not in out
+
+
 DYING = """
 import asyncio, sys
 import django

@@ -27,13 +27,15 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 class Command(BaseCommand):
     help = "Serves the console and runs its sandboxes, until Ctrl-C."
+    _told = 0
+    """The signal that came before the server ran."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=settings.HOST)
         parser.add_argument("--port", type=int, default=settings.PORT)
 
     def handle(self, *, host: str, port: int, **_: Any) -> None:
-        on_signals(_unwind)  # until the server runs
+        on_signals(self._unwind)  # until the server runs
         with _locked(settings.VAR / "up.lock"), _bound(host, port) as bound:
             url = _address(host, bound.getsockname()[1])
             self._prepare(url)
@@ -41,6 +43,11 @@ class Command(BaseCommand):
                 self._say("other machines are refused until SANDGATE_ORIGINS names the address that people type there")
             self._serve(bound, url)
         self._say("stopped")
+
+    def _unwind(self, number: int, _frame: FrameType | None) -> NoReturn:
+        on_signals(signal.SIG_DFL)  # a second one, on the way out, must not break off the way out
+        self._told = number
+        raise SystemExit(128 + number)
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
@@ -80,6 +87,8 @@ class Command(BaseCommand):
         try:
             self._start(hub)
             on_signals(stop)
+            if self._told:  # in the middle of a finalizer, where Python drops whatever is raised
+                raise SystemExit(128 + self._told)
             server.run(ready=lambda: self._say(f"ready on {url}"))
         except OSError as error:  # another process began to listen since the port was bound
             here, port = bound.getsockname()[:2]
@@ -108,13 +117,6 @@ def on_signals(handler: Callable[[int, FrameType | None], Any] | signal.Handlers
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup a hang-up stays ignored
             signal.signal(number, handler)
-
-
-def _unwind(number: int, _frame: FrameType | None) -> NoReturn:
-    on_signals(
-        signal.SIG_DFL
-    )  # a second one, on the way out, must not break off the way out and leave the hub's thread
-    raise SystemExit(128 + number)
 
 
 @contextmanager
