@@ -30,6 +30,21 @@ def test_file_errors_tell_apart_what_happened():
 
 
 @pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        (b'{"label": "a", "label": "a"}', "label"),
+        (b'{"label": "a", "l\\u0061bel": "b"}', "label"),
+        (b'{"env": {"A:\\"": "1", "B": "2", "A:\\u0022": "3"}}', 'A:"'),
+        (b'{"label": "\\ud800", "env": {"A": "1", "A": "2"}}', "A"),
+        (b'{"label": ":", "x": [[{"y": 1}, {"y": 1, "y": null}]]}', "y"),
+    ],
+)
+async def test_a_name_that_an_object_has_twice_is_refused_and_said(ask, place, body, name):
+    answer = await ask("POST", "/sandboxes", key=place.alices, content=body)
+    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (400, "malformed", name)
+
+
+@pytest.mark.parametrize(
     ("body", "says"),
     [
         (b"{", "not JSON"),
