@@ -176,7 +176,8 @@ def _run(pieces: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def page(action_id: str, name: Name, *, offset: int, limit: int) -> tuple[int, bytes]:
-    """Where the bytes returned really begin (later than asked when those are gone), and up to `limit` of them."""
+    """Where the bytes returned really begin (later than asked when those are gone), and up to `limit` of them. Without
+    any, where they end."""
     stream = Stream(_directory(action_id), name)
     for start in stream.starts:
         file = stream._file(start)
@@ -186,4 +187,4 @@ def page(action_id: str, name: Name, *, offset: int, limit: int) -> tuple[int, b
             with file.open("rb") as source:
                 source.seek(begin - start)
                 return begin, source.read(limit)
-    return max(offset, stream.size), b""
+    return stream.size, b""

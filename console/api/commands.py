@@ -136,7 +136,8 @@ async def get_command(
     wait: Wait = 0,
 ) -> HttpResponseBase:
     """Get a command with what it printed. From the byte offsets asked for on, up to 5 MiB of each stream; with `wait`,
-    as soon as there is more than that, or it has ended. `next` has the offsets to go on from."""
+    as soon as there is more than that, or it has ended. `next` has the offsets to go on from: less than asked for, at
+    once, when so much was never printed."""
     who, offsets = caller(request), (stdout_from, stderr_from)
     row = await db.read(_command, who, sandbox_id, command_id)
     if wait and row.status == "running":
@@ -167,8 +168,9 @@ def _pages(row: Command, offsets: tuple[int, int], limit: int) -> list[Page]:
 
 def _news(command_id: str, offsets: tuple[int, int]) -> bool | None:
     row = Command.objects.get(pk=command_id)
-    ended = row.status != "running"
-    return ended or any(each.content for each in _pages(row, offsets, 2 * A_CHARACTER_BYTES)) or None
+    pages = _pages(row, offsets, 2 * A_CHARACTER_BYTES)
+    beyond = any(each.begin < offset for each, offset in zip(pages, offsets, strict=True))
+    return row.status != "running" or beyond or any(each.content for each in pages) or None
 
 
 @door(

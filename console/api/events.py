@@ -1,7 +1,8 @@
 """A command's output as server-sent events, from any offset on, until it has ended.
 
 Owns the form of an event and of its id, which is the pair of offsets to go on from: a client that is cut off sends the
-last one back and misses nothing. Holds one piece of output at a time, and no thread while nothing is printed.
+last one back and misses nothing. One that was never given out is said to be none, before what follows. Holds one piece
+of output at a time, and no thread while nothing is printed.
 """
 
 import base64
@@ -52,8 +53,8 @@ async def follow_command(
     """Follow what a command prints, as server-sent events. `stdout` and `stderr` have as data
     `{"offset", "data", "encoding"}`: UTF-8 that is cut between characters, or `base64` for bytes that are no UTF-8. An
     `offset` beyond the end of the event before means that what is between is not kept any more. Last comes `exit` with
-    the command as its data. Send the last id you have as `Last-Event-ID`, and it goes on from there. A comment comes
-    each 15 s."""
+    the command as its data. Send the last id you have as `Last-Event-ID`, and it goes on from there; when so much was
+    never printed, `reset` comes first, and its id and data are where it goes on, the end. A comment comes each 15 s."""
     who = caller(request)
     row = await db.read(commands.find, who, sandbox_id, command_id)
     place = ExitStack()
@@ -72,6 +73,10 @@ async def _events(who: Caller, row: Command, at: At) -> AsyncIterator[bytes]:
     with bus.listening(f"action:{row.action_id}", f"command:{row.pk}", outputs.topic(row.action_id)) as bell:
         while not bus.is_closing():
             row, pages = await db.read(_now, row.pk, at)
+            if any(found.begin < at[name] for name, found in pages.items()):
+                at |= {name: min(at[name], found.begin) for name, found in pages.items()}
+                yield _event("reset", json.dumps(at), at)
+                continue
             for name, found in pages.items():
                 at[name] = found.end
                 yield _event(name, _data(found), at)
@@ -93,7 +98,7 @@ def _now(command_id: str, at: At) -> tuple[Command, dict[outputs.Name, Page]]:
     deleted meanwhile is an end like others."""
     row = Command.objects.get(pk=command_id)
     pages = {name: page(row, name, offset, limit=EVENT_BYTES) for name, offset in at.items()}
-    return row, {name: found for name, found in pages.items() if found.content}
+    return row, {name: found for name, found in pages.items() if found.content or found.begin < at[name]}
 
 
 def _may_still(who: Caller) -> bool:

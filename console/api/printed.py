@@ -11,7 +11,8 @@ from sandboxes.models import Command
 
 @dataclass(frozen=True)
 class Page:
-    """`begin` is later than the offset asked for when `lost_bytes` before it are not kept any more."""
+    """`begin` is later than the offset asked for when `lost_bytes` before it are not kept any more; it is earlier when
+    so much was never printed."""
 
     begin: int
     content: bytes
@@ -26,7 +27,7 @@ def page(row: Command, name: outputs.Name, offset: int, *, limit: int) -> Page:
     """A character whose rest is still to come waits for it, so that texts read page by page join without a flaw."""
     begin, content = outputs.page(row.action_id, name, offset=offset, limit=limit)
     if not content:
-        return Page(offset, b"", 0)
+        return Page(min(offset, max(begin, getattr(row, f"{name}_bytes"))), b"", 0)
     whole = _whole_characters(content)
     return Page(begin, whole if row.status == "running" else whole or content, begin - offset)
 

@@ -163,6 +163,35 @@ async def test_events_from_an_id_on_are_those_after_it_also_when_it_has_ended(as
         assert events(again) == whole[[event[1] for event in whole].index(place_id) + 1 :]
 
 
+@pytest.mark.parametrize("never_given", ["999-0", "999-999", "4-7"])
+async def test_an_id_beyond_the_end_is_told_and_what_comes_then_is_not_missed(ask, place, running, never_given):
+    printed(running, "one\n")
+    headers = {"Last-Event-ID": never_given}
+    call = asyncio.create_task(ask("GET", at(place, running, "/events"), key=place.scouts, headers=headers))
+    await streaming()
+    await asyncio.sleep(0.2)
+    printed(running, "two\n", offset=4)
+    await end(running, stdout_bytes=8)
+    async with asyncio.timeout(5):
+        first, second, last = events(await call)
+    assert first == ("reset", "4-0", {"stdout": 4, "stderr": 0})
+    assert second == ("stdout", "8-0", {"offset": 4, "data": "two\n", "encoding": "utf-8"})
+    assert last[:2] == ("exit", "8-0")
+
+
+async def test_an_end_whose_output_is_not_kept_any_more_is_no_id_beyond_it(ask, place, running):
+    await end(running, stdout_bytes=8)
+    again = await ask("GET", at(place, running, "/events"), key=place.scouts, headers={"Last-Event-ID": "8-0"})
+    assert [event[:2] for event in events(again)] == [("exit", "8-0")]
+
+
+async def test_a_page_beyond_the_end_says_at_once_where_the_end_is(ask, place, running):
+    printed(running, "one\n")
+    async with asyncio.timeout(5):
+        found = (await ask.get(at(place, running), key=place.scouts, wait=20, stdout_from=999)).json()
+    assert (found["stdout"], found["next"], found["lost_bytes"]["stdout"]) == ("", {"stdout": 4, "stderr": 0}, 0)
+
+
 async def test_a_gap_is_an_offset_and_bytes_that_are_no_text_are_base64(ask, place, running):
     Stream(_directory("act_bg"), "stdout").put(100, b"\xff\x00")
     await end(running)
