@@ -82,6 +82,11 @@ class Boxes:
         return self.engine is not None and self.engine.can_network
 
     @property
+    def network_block(self) -> str:
+        """All addresses that sandboxes here get; empty without an engine, or a jail."""
+        return self.engine.network.block if self.engine else ""
+
+    @property
     def can_stop(self) -> bool:
         """Whether files outlive a stop here."""
         return self.engine is not None and self.engine.disk_kind == "loop"

@@ -7,7 +7,7 @@ when is the record. Whoever's sandbox it is decides, so what waits in the pool h
 from __future__ import annotations
 
 from collections import defaultdict
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from typing import cast
 
 from django.db import IntegrityError, transaction
@@ -18,22 +18,25 @@ from console.workspaces.errors import Conflict, Invalid, NotFound
 from console.workspaces.members import by_need
 from console.workspaces.models import Agent, Member
 
-from .engine import Opening, Protocol
+from .engine import BLOCKED, CLOSED, Opening, Protocol
 from .models import NetworkException, Sandbox
 
 PROTOCOLS = ("tcp", "udp")
 MOST = 100
+METADATA = tuple(map(IPv4Network, ("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")))
+"""Of all link-local addresses, and of Alibaba, Azure and Oracle. What answers there must never be opened."""
+NOWHERE = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4")))
 
 
 @transaction.atomic
 def make(agent: Agent, *, address: str, protocol: str, port: int, by: Member, reason: str = "") -> NetworkException:
     """Opens it, from now until `end`."""
     by_need(by, permissions.AGENTS_MANAGE)
-    address = checked(address)
     if protocol not in PROTOCOLS:
         raise Invalid(f"`protocol` is tcp or udp, not {protocol}.", field="protocol")
     if not 1 <= port <= 65535:
         raise Invalid(f"`port` is 1 to 65535, not {port}.", field="port")
+    address = checked(address, port)
     if NetworkException.objects.filter(agent=agent, ended_at=None).count() >= MOST:
         raise Conflict(f"{agent.name} has {MOST} network exceptions, the most there may be. End one first.")
     try:
@@ -47,15 +50,38 @@ def make(agent: Agent, *, address: str, protocol: str, port: int, by: Member, re
     return made
 
 
-def checked(address: str) -> str:
-    """One IPv4 address of another machine, in its one spelling."""
+def checked(address: str, port: int) -> str:
+    """One IPv4 address of another machine, in its one spelling, that needs to be opened and may be."""
     try:
         found = IPv4Address(address)
     except AddressValueError as error:
         raise Invalid(f"`address` is one IPv4 address, such as 10.1.2.3, not {address!r}.", field="address") from error
-    if found.is_loopback or found.is_multicast or int(found) >> 24 == 0 or found == IPv4Address("255.255.255.255"):
-        raise Invalid(f"{found} is no address of another machine: no sandbox could reach it.", field="address")
+    if why := _never(found) or _needless(found, port):
+        raise Invalid(f"{found} cannot be opened: {why}", field="address")
     return str(found)
+
+
+def _never(address: IPv4Address) -> str:
+    if any(address in network for network in METADATA):
+        return "metadata services of clouds answer there, with credentials of the machine."
+    if any(address in network for network in NOWHERE):
+        return "it is no address of another machine, so no sandbox could reach it."
+    if (block := _sandbox_block()) and address in IPv4Network(block):
+        return f"{block} is the sandboxes' own, and no sandbox reaches another."
+    return ""
+
+
+def _needless(address: IPv4Address, port: int) -> str:
+    """Of public addresses only the ports that are closed everywhere: of mail and of name servers."""
+    if port in {closed for _, closed in CLOSED} or any(address in IPv4Network(blocked) for blocked in BLOCKED):
+        return ""
+    return "it is public, and sandboxes with a public network reach it anyway."
+
+
+def _sandbox_block() -> str:
+    from . import host  # which is made of what imports this
+
+    return host.current.boxes.network_block if host.current else ""
 
 
 @transaction.atomic
@@ -78,7 +104,8 @@ def for_sandboxes() -> dict[str, list[Opening]]:
     """What is open now, by sandbox: what the jail is made of."""
     by_agent: dict[str, list[Opening]] = defaultdict(list)
     for row in NetworkException.objects.filter(ended_at=None):
-        by_agent[row.agent_id].append(Opening(row.address, cast(Protocol, row.protocol), row.port))
+        if not _never(IPv4Address(row.address)):  # as it may have been opened before that was refused
+            by_agent[row.agent_id].append(Opening(row.address, cast(Protocol, row.protocol), row.port))
     if not by_agent:
         return {}
     live = Sandbox.objects.live().filter(network="public", agent_id__in=by_agent)

@@ -215,7 +215,7 @@ def network_exception(request: Any, agent_id: str) -> HttpResponseBase:
             said = f"{made} is open to {agent.name}, within two seconds also in sandboxes that run."
     except SandgateError as caught:
         field = str(caught.fields.get("field", ""))
-        words = EXCEPTION_FAULTS.get(field, caught.detail)
+        words = EXCEPTION_FAULTS.get(field, caught.detail) if "`" in caught.detail else caught.detail
         complain(request, "No destination was opened or closed.")
         return _page(request, agent, opening={"sent": post, "field": field, "words": words})
     messages.success(request, said, extra_tags="exceptions")

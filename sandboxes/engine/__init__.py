@@ -4,7 +4,7 @@ from .answers import Refusal
 from .box import Box
 from .daemon import Unreachable
 from .engine import CreateFailed, Engine
-from .rules import Opening, Protocol
+from .rules import BLOCKED, CLOSED, Opening, Protocol
 from .running import BadCommand
 from .shapes import (
     BoxSpec,
@@ -23,6 +23,8 @@ from .shapes import (
 from .transfers import FileRead, Interrupted, Overdue
 
 __all__ = [
+    "BLOCKED",
+    "CLOSED",
     "BadCommand",
     "Box",
     "BoxSpec",

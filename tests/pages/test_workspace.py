@@ -199,6 +199,14 @@ def test_what_is_no_destination_opens_nothing_and_is_said(cast, browser, bad) ->
     assert not NetworkException.objects.exists()
 
 
+def test_why_a_destination_may_not_be_opened_is_said_at_the_form(cast, browser) -> None:
+    client, page = browser(cast.alice), at(cast, "agents", cast.scout.pk)
+    for address, says in (("169.254.169.254", "metadata services"), ("93.184.215.14", "it is public")):
+        form = {"address": address, "port": "80", "protocol": "tcp"}
+        shown = client.post(f"{page}/network", form).content.decode()
+        assert says in shown[shown.index('id="exc-e"') :].partition("</p>")[0]
+
+
 def test_nobody_else_opens_one(cast, browser) -> None:
     theirs = agents.make(cast.elsewhere, name="theirs", by=None)
     form = {"address": "10.20.4.15", "port": "5432", "protocol": "tcp"}

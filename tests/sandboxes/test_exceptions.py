@@ -80,6 +80,38 @@ def test_an_address_is_one_of_another_machine_in_one_spelling(cast, address):
     assert refusal.value.fields == {"field": "address"}
 
 
+METADATA_HOSTS = ["169.254.169.254", "169.254.170.2", "169.254.0.1", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
+
+
+@pytest.mark.parametrize("address", [*METADATA_HOSTS, "fd00:ec2::254", "::ffff:169.254.169.254", "2852039166"])
+def test_a_metadata_service_is_opened_to_nobody_also_not_by_a_row_from_before(cast, address):
+    with pytest.raises(Invalid, match="metadata services|one IPv4 address") as refusal:
+        exceptions.make(cast.scout, by=cast.alice, **DATABASE | {"address": address})
+    assert refusal.value.fields == {"field": "address"}
+    if address in METADATA_HOSTS:
+        networked(cast.caller(cast.scout))
+        cast.scout.network_exceptions.create(address=address, protocol="tcp", port=80, made_by=cast.alice)
+        assert exceptions.for_sandboxes() == {}
+
+
+@pytest.mark.parametrize(("address", "says"), [("240.0.0.1", "no address of another"), ("93.184.215.14", "is public")])
+def test_what_makes_no_sense_to_open_is_said(cast, address, says):
+    with pytest.raises(Invalid, match=says):
+        exceptions.make(cast.scout, by=cast.alice, **DATABASE | {"address": address})
+
+
+def test_of_public_addresses_only_ports_that_are_closed_everywhere_are_opened(cast):
+    exceptions.make(cast.scout, by=cast.alice, address="93.184.215.14", protocol="tcp", port=25)
+
+
+def test_the_sandboxes_own_addresses_are_opened_to_no_sandbox(cast, monkeypatch):
+    monkeypatch.setattr(exceptions, "_sandbox_block", lambda: "10.170.0.0/18")
+    for address in ("10.170.0.1", "10.170.63.254"):
+        with pytest.raises(Invalid, match="sandboxes' own"):
+            exceptions.make(cast.scout, by=cast.alice, **DATABASE | {"address": address})
+    exceptions.make(cast.scout, by=cast.alice, **DATABASE | {"address": "10.170.64.1"})
+
+
 @pytest.mark.parametrize(("field", "value"), [("protocol", "icmp"), ("port", 0), ("port", 65536)])
 def test_protocol_and_port_are_named_when_wrong(cast, field, value):
     with pytest.raises(Invalid) as refusal:
