@@ -9,14 +9,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from . import frames, keepers, resolving, rights
+from . import asked, frames, keepers, resolving, rights
 from .channel import Channel
 from .commands import Command
-from .copying import Read, Write
+from .copying import Write
 from .files import Pool, Transfer
 from .jobs import RUNNING_COMMANDS, Jobs
 from .keepers import Keepers, Order
-from .listing import Listing
 from .loop import Loop
 from .stdin import Closed, Full
 
@@ -48,7 +47,9 @@ class Runner:
         self._boot = boot
         self._processes, self._open_files = int(settings["processes"]), int(settings["open_files"])
         self._reads: dict[int, Transfer] = {}
-        self._writes: dict[int, Write] = {}
+        self._writes: dict[int, Transfer] = {}
+        self._orders = {"stop": self._stop, "empty": self._empty}
+        self._acts = {"run": self._run, "stdin": self._stdin}
         self._turn = 0
         self._pumping = False
         self.pool = Pool(self.loop, self.pump, self._tell)
@@ -115,7 +116,7 @@ class Runner:
         if frame.kind == frames.REQUEST:
             self._request(frame)
         elif frame.kind == frames.DATA:
-            if (write := self._writes.get(frame.ref)) is not None:
+            if isinstance(write := self._writes.get(frame.ref), Write):
                 write.content(frame.payload, last=bool(frame.flags & frames.END))
         elif frame.kind == frames.ACK:
             self._acked(frame)
@@ -164,24 +165,19 @@ class Runner:
                     job.unfollow()
 
     def _request(self, frame: frames.Frame) -> None:
+        """A look is looked again; what changes something, and comes twice, is followed."""
         message, attached = frames.request_parts(frame)
         verb, ref = message["op"], frame.ref
-        if verb == "read":
-            how = {"offset": message["offset"], "limit": message["limit"], "fixed": message["fixed"]}
-            self._reads[ref] = Read(self.pool, ref, message["path"], **how)
-        elif verb == "list":
-            self._reads[ref] = Listing(self.pool, ref, message["path"], depth=message["depth"])
-        elif verb == "stop":
-            self._stop(ref, message["id"], int(message["signal"]))
-        elif verb == "empty":
-            self._empty(ref, message["id"])
+        if (look := asked.LOOKS.get(verb)) is not None:
+            self._reads[ref] = look(self.pool, ref, message, attached)
+        elif verb in self._orders:
+            self._orders[verb](ref, message)
         elif not self._known(ref, message):
-            if verb == "run":
-                self._run(ref, message, attached)
-            elif verb == "write":
-                self._write(ref, message)
-            elif verb == "stdin":
-                self._stdin(ref, message, attached)
+            if (change := asked.CHANGES.get(verb)) is not None:
+                self._writes[ref] = job = change(self.pool, ref, message, attached)
+                self.jobs.add(job)
+            elif verb in self._acts:
+                self._acts[verb](ref, message, attached)
             else:
                 self._answer(ref, {"unknown": True})
 
@@ -246,19 +242,14 @@ class Runner:
             self.jobs.note(message["id"], taken)
             self._answer(ref, taken)
 
-    def _write(self, ref: int, message: dict[str, Any]) -> None:
-        mode, base = message["mode"], message.get("base")
-        write = Write(self.pool, message["id"], ref, message["path"], size=message["size"], mode=mode, base=base)
-        self.jobs.add(write)
-        self._writes[ref] = write
-
-    def _stop(self, ref: int, command_id: str, number: int) -> None:
-        if isinstance(command := self.jobs.find(command_id), Command):
+    def _stop(self, ref: int, message: dict[str, Any]) -> None:
+        number = int(message["signal"])
+        if isinstance(command := self.jobs.find(message["id"]), Command):
             command.stop(number)
-        self._empty(ref, command_id)
+        self._empty(ref, message)
 
-    def _empty(self, ref: int, command_id: str) -> None:
-        if isinstance(command := self.jobs.find(command_id), Command):
+    def _empty(self, ref: int, message: dict[str, Any]) -> None:
+        if isinstance(command := self.jobs.find(message["id"]), Command):
             command.when_empty(self._to_this_client(lambda killed: self._answer(ref, {"ok": {"killed": killed}})))
         else:
             self._answer(ref, {"unknown": True})

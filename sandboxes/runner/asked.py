@@ -1,0 +1,36 @@
+"""Which request about files makes which transfer.
+
+Owns the two tables of such requests, and the reading of their fields: a field that is missing or of another type is a
+KeyError, TypeError or ValueError, which the host is told. Must never touch a file: it runs on the runner's loop.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .copying import Read, Write
+from .files import Pool, Transfer
+from .listing import Listing
+
+Message = Mapping[str, Any]
+Make = Callable[[Pool, int, Message, bytes], Transfer]
+"""Of the pool, the call's number, the request and the bytes that came with it."""
+
+
+def _read(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    how = {"offset": message["offset"], "limit": message["limit"], "fixed": message["fixed"]}
+    return Read(pool, ref, message["path"], **how)
+
+
+def _list(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    return Listing(pool, ref, message["path"], depth=message["depth"])
+
+
+def _write(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    how = {"size": message["size"], "mode": message["mode"], "base": message.get("base")}
+    return Write(pool, message["id"], ref, message["path"], **how)
+
+
+LOOKS: Mapping[str, Make] = {"read": _read, "list": _list}
+"""They change nothing and have no id: who asks again looks again."""
+CHANGES: Mapping[str, Make] = {"write": _write}
+"""Each is done once, by its id."""
