@@ -1,5 +1,7 @@
 """What sandboxes and their engine say no with. Doors map `code` to HTTP; nothing here knows HTTP."""
 
+from typing import Any
+
 from console.workspaces.errors import SandgateError
 
 
@@ -45,11 +47,13 @@ class OutOfReach(BoxGone):
 
 
 class FileError(SandboxError):
-    """`code`: file_not_found, is_a_directory, not_a_file, permission_denied_in_sandbox, no_space, bad_path, …"""
+    """`code`: file_not_found, is_a_directory, not_a_file, permission_denied_in_sandbox, no_space, bad_path, …
+    `more`, where it helps: of a refused edit, `lines` and `version` as they are now."""
 
-    def __init__(self, code: str, detail: str, *, path: str) -> None:
-        super().__init__(detail, path=path)
+    def __init__(self, code: str, detail: str, *, path: str, **more: Any) -> None:
+        super().__init__(detail, path=path, **more)
         self.code = code
+        self.more = more
 
 
 class CommandEnded(SandboxError):

@@ -8,6 +8,8 @@ from .rules import BLOCKED, CLOSED, Opening, Protocol
 from .running import BadCommand
 from .shapes import (
     BoxSpec,
+    Draft,
+    EditRequest,
     EngineConfig,
     Entry,
     Found,
@@ -29,6 +31,8 @@ __all__ = [
     "Box",
     "BoxSpec",
     "CreateFailed",
+    "Draft",
+    "EditRequest",
     "Engine",
     "EngineConfig",
     "Entry",

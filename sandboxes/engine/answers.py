@@ -18,6 +18,8 @@ LONGEST_MS = 2**31 - 1
 _CODE = re.compile(r"[a-z_]{1,40}")
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 _BOOT = re.compile(r"[A-Za-z0-9]{1,64}")
+_VERSION = re.compile(r"[0-9a-f]{12}")
+_TAG = re.compile(r"([bcdfghjklmnpqrstvwxz]{4})?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 REFUSALS = {"too_many_commands", "bad_request", "busy", "command_ended", "stdin_full", "stdin_closed"}
 FILE_CODES = {
@@ -29,7 +31,16 @@ FILE_CODES = {
     "bad_path",
     "stale_edit",
     "not_a_directory",
+    "bad_edit",
+    "hard_link",
+    "not_utf8",
+    "too_large",
+    "busy",
 }
+LINES = 4000
+NAMES = 200
+DIFF_LIMIT = 1 << 16
+MOVES = 2000
 ENTRY_TYPES = ("file", "dir", "link", "other")
 
 
@@ -73,12 +84,86 @@ def ok(message: dict[str, Any]) -> dict[str, Any]:
     """The good half of an answer, or the error it carries, raised."""
     if type(error := message.get("error")) is dict:
         code, detail = text(error, "code"), text(error, "detail")
-        if code in FILE_CODES:
-            raise FileError(code, detail, path=text(error, "path") if "path" in error else "")
+        if code in FILE_CODES and ("path" in error or code not in REFUSALS):
+            raise FileError(code, detail, path=text(error, "path") if "path" in error else "", **_more(error))
         raise Refusal(code if code in REFUSALS else "sandbox_error", detail)
     if type(good := message.get("ok")) is not dict:
         raise BrokenFrame("neither ok nor error")
     return good
+
+
+def _more(error: dict[str, Any]) -> dict[str, Any]:
+    """What helps to try again: the file as it is now, or names that are there."""
+    more: dict[str, Any] = {}
+    if "version" in error:
+        more["version"] = version(error)
+    if "lines" in error:
+        more["lines"] = lines(error)
+    if "offset" in error:
+        more["offset"] = number(error, "offset")
+    for name in ("nearest", "names"):
+        if name in error:
+            more[name] = _names(error, name)
+    return more
+
+
+def version(message: dict[str, Any]) -> str:
+    if not _VERSION.fullmatch(value := text(message, "version")):
+        raise BrokenFrame("version is none")
+    return value
+
+
+def lines(message: dict[str, Any]) -> list[list[Any]]:
+    """[number, tag, text] of each; the tag is "" where the text is cut."""
+    found = message.get("lines")
+    if type(found) is not list or len(found) > LINES:
+        raise BrokenFrame("lines are none")
+    return [_line(line) for line in found]
+
+
+def _line(found: Any) -> list[Any]:
+    if type(found) is not list or len(found) != 3:
+        raise BrokenFrame("a line that is none")
+    line = dict(zip(("number", "tag", "text"), found, strict=True))
+    if not _TAG.fullmatch(tag := text(line, "tag")):
+        raise BrokenFrame("a tag that is none")
+    return [number(line, "number"), tag, text(line, "text")]
+
+
+def _names(message: dict[str, Any], name: str) -> list[str]:
+    found = message[name]
+    if type(found) is not list or len(found) > NAMES:
+        raise BrokenFrame(f"{name} are none")
+    return [text({name: each}, name) for each in found]
+
+
+def report(good: dict[str, Any]) -> dict[str, Any]:
+    """Of an edit, or of a write by version; empty when there is none, or no longer."""
+    if type(found := good.get("report")) is not dict:
+        return {}
+    diff = found.get("diff")
+    if type(diff) is not str or len(diff) > DIFF_LIMIT:
+        raise BrokenFrame("diff is none")
+    return {
+        "path": text(good, "path"),
+        "version": version(found),
+        "changed": flag(found, "changed"),
+        "diff": _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", diff),
+        "lines": lines(found),
+        "size": number(good, "size"),
+        "carried": flag(found, "carried"),
+        "moved": _moved(found),
+    }
+
+
+def _moved(found: dict[str, Any]) -> list[list[int]]:
+    moved = found.get("moved")
+    if type(moved) is not list or len(moved) > MOVES:
+        raise BrokenFrame("moved is none")
+    for step in moved:
+        if type(step) is not list or len(step) != 2 or not all(type(n) is int and abs(n) <= BIGGEST for n in step):
+            raise BrokenFrame("moved by what is no number")
+    return moved
 
 
 def run_result(message: dict[str, Any]) -> RunResult:
@@ -101,7 +186,7 @@ def run_result(message: dict[str, Any]) -> RunResult:
 
 def write_result(message: dict[str, Any]) -> WriteResult:
     good = ok(message)
-    return WriteResult(path=text(good, "path"), size=number(good, "size"), sha256=sha256(good))
+    return WriteResult(path=text(good, "path"), size=number(good, "size"), sha256=sha256(good), report=report(good))
 
 
 def entries(content: bytes | bytearray) -> tuple[Entry, ...]:

@@ -14,10 +14,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sandboxes.errors import FileError
 from sandboxes.runner import frames
 
-from . import answers, running
+from . import answers, running, viewing
 from .channel import Call, Channel, ChannelLost
 from .link import Link
-from .shapes import Listing, RunRequest, RunResult, Seen, Sink, StreamName, WriteRequest, WriteResult
+from .shapes import (
+    Draft,
+    EditRequest,
+    Form,
+    Listing,
+    RunRequest,
+    RunResult,
+    Seen,
+    Sink,
+    StreamName,
+    WriteRequest,
+    WriteResult,
+)
 from .transfers import FileRead, Overdue, Upload, listing
 
 if TYPE_CHECKING:
@@ -26,6 +38,7 @@ if TYPE_CHECKING:
 OVERDUE_S = 60.0
 """Past its own timeout, a command's end must have been told; else the runner cannot be relied on."""
 ANSWER_S = 30.0
+EDIT_S = 120.0
 STOP_S = 15.0
 KEEP_BYTES = 4 << 20
 REPLACED_BYTES = 100 << 20
@@ -106,6 +119,31 @@ class Box:
     ) -> FileRead:
         pass_.spend(self.sandbox_id, "read")
         return await self._link.guarded(FileRead.open(self._link, path, offset=offset, limit=limit, fixed=fixed))
+
+    async def view(
+        self, pass_: "Pass", path: str, *, offset: int | None = None, limit: int | None = None, form: Form = "text"
+    ) -> dict[str, Any]:
+        """A text file with numbers and tags, ready to be sent on: {path, version, line_count, from, to, newline:
+        LF|CRLF|mixed|none, final_newline, bom, size, lines: [[number, tag, text]], cut: [number of a line shown cut;
+        its tag is ""], truncated, next: the offset to go on from, or None}. `offset`: the first line, from 1; `limit`:
+        lines, at most 2,000, and 50 KB. `form` hex or base64: {path, version, size, form, offset, data, truncated,
+        next}, `offset` and `limit` being bytes. FileError: file_not_found (with `nearest`: names), is_a_directory (`names`),
+        not_utf8 (`offset`: of the byte), not_a_file, permission_denied_in_sandbox, bad_path."""
+        pass_.spend(self.sandbox_id, "read")
+        return await self._link.guarded(viewing.view(self._link, path, offset=offset, limit=limit, form=form))
+
+    async def draft(self, request: EditRequest) -> Draft:
+        """What the edit would do now. Changes nothing, so it takes no Pass: the gate's proposals are made with it.
+        FileError as `edit`, and `too_large` for what nobody could be shown."""
+        return await self._link.guarded(viewing.draft(self._link, request))
+
+    async def edit(self, pass_: "Pass", request: EditRequest) -> WriteResult:
+        """All edits or none; asked twice with one Pass's id, it is done once. The result has its `report`. FileError:
+        stale_edit (the file is not what was read: `lines` and `version` as they are now), bad_edit (the edits
+        themselves are wrong; with the same), not_utf8, hard_link, too_large, no_space, busy, and as `view`."""
+        pass_.spend(self.sandbox_id, "edit")
+        message = viewing.edit_message("edit", request) | {"id": pass_.action_id}
+        return await self._told(Ask(message, (viewing.packed(request),)), answers.write_result, within_s=EDIT_S)
 
     async def copy_out(self, pass_: "Pass", path: str) -> FileRead:
         """As it is now, to be kept beyond this sandbox."""

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from console.workspaces.stock import STOCK_IMAGES
 from sandboxes.errors import NoRuntime
 
 StreamName = Literal["stdout", "stderr"]
+Form = Literal["text", "hex", "base64"]
 
 
 @dataclass(frozen=True)
@@ -122,21 +123,60 @@ class RunResult:
 class WriteRequest:
     """A whole file. `size` None: as much as comes. `mode` None: as it was, or 0644. `base`: the SHA-256 of what it
     may replace, "" when nothing may be there, None when whatever is there may be; with a base no part of `path` may be
-    a link."""
+    a link. `version`: the same by version, which an agent read: 12 hex digits, "" when nothing may be there, None when
+    nobody read it; with a version the result has a `report`."""
 
     path: str
     size: int | None
     mode: int | None = None
     base: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True)
 class WriteResult:
-    """`path` is where the bytes are: absolute, links resolved."""
+    """`path` is where the bytes are: absolute, links resolved. `report`, of an edit or of a write with a `version`:
+    what its agent is told, ready to be sent on: {path, version, changed, diff, lines: [[number, tag, text]], size,
+    carried, moved: [[from_line, by]]}. `lines`: the changed blocks, with their neighbours; `moved`: old lines from
+    `from_line` on have that much added to their number; `carried`: the file had changed since it was read, elsewhere.
+    A line that is too long to be shown whole is cut and has the tag ""."""
 
     path: str
     size: int
     sha256: str
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EditRequest:
+    """Edits by line: [{do: replace|delete|insert_before|insert_after|append|prepend, from?: "12kqzt", to?, lines?}], as
+    the agent sent them; the runner judges them. `version`: of the file as the agent read it. `base`, `becomes`: the
+    SHA-256 of what a person saw it replace, and saw it replaced by; of anything else, `stale_edit`. With a base no part
+    of `path` may be a link."""
+
+    path: str
+    version: str
+    edits: Sequence[Any]
+    base: str | None = None
+    becomes: str | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What an edit would do now. `sha256` and `old` are of the file as it is: an edit with this as its `base` replaces
+    exactly that; `becomes` and `new`: of what it would be."""
+
+    path: str
+    mode: int
+    sha256: str
+    becomes: str
+    old: bytes
+    new: bytes
+    carried: bool
+
+    @property
+    def changed(self) -> bool:
+        return self.sha256 != self.becomes
 
 
 @dataclass(frozen=True)

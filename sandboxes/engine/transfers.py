@@ -87,6 +87,8 @@ class Upload:
         message = {"op": "write", "id": self._id, "path": asked.path, "size": asked.size, "mode": asked.mode}
         if asked.base is not None:
             message["base"] = asked.base
+        if asked.version is not None:
+            message["version"] = asked.version
         channel.send(frames.pack_request(channel.tag, call.ref, message))
         sent = credited = 0
         async with aclosing(self._pieces()) as pieces:
@@ -144,12 +146,12 @@ class Incoming:
         self.sha256: str | None = None
 
     @classmethod
-    async def ask(cls, link: Link, message: dict[str, Any]) -> Self:
+    async def ask(cls, link: Link, message: dict[str, Any], *attached: bytes) -> Self:
         while True:
             channel = await link.ready()
             call = channel.call()
             try:
-                channel.send(frames.pack_request(channel.tag, call.ref, message))
+                channel.send(frames.pack_request(channel.tag, call.ref, message, *attached))
                 first = await _next(call, str(message["path"]))
                 if first.kind == frames.INFO:
                     return cls(link, channel, call, str(message["path"]), first.message())
