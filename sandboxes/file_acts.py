@@ -14,9 +14,9 @@ from . import acts, artifacts, host, lifecycle
 from .engine import FileRead, Listing
 from .errors import FileError
 from .passage import Passage
-from .turns import Turn
+from .turns import LARGE_BYTES, Turn
 
-__all__ = ["Passage", "Turn"]
+__all__ = ["LARGE_BYTES", "Passage", "Turn"]
 
 
 async def check_usable(caller: Caller, sandbox_id: str) -> None:

@@ -1,7 +1,8 @@
 """Turns for answers that take much memory: so many at once, the others wait. Any thread, any loop.
 
-Owns the count and the queue. A turn lasts from before the content is read until its answer is out and nobody reads:
-it must never be given back while one of the two still holds the content.
+Owns the counts and the queue. The memory of a turn is taken from before the content is read until it lies on disk, or
+its answer is out, and nobody reads: it must never be given back while somebody still holds the content. Its owner has
+the turn until the answer is out: at most one content of each lies on disk, and LYING of all.
 """
 
 import asyncio
@@ -13,7 +14,8 @@ from contextlib import contextmanager
 from .errors import NoCapacity
 
 LARGE_BYTES = 8 << 20  # up to here an answer takes no turn
-LARGE_AT_ONCE = 2  # each takes about three times its size
+LARGE_AT_ONCE = 2  # each takes about its size, and pieces
+LYING = 20  # on disk, for clients that have yet to take them
 WAITING = 16  # of one owner: each holds a window of its file
 WAIT_S = 60.0
 
@@ -24,15 +26,17 @@ class Place(Future[None]):
     def __init__(self, owner: str) -> None:
         super().__init__()
         self.owner = owner
+        self.lies = False  # on disk: it takes no memory any more
         self.set_running_or_notify_cancel()  # it cannot be cancelled: whoever gives up leaves the queue
 
 
 class Turns:
     """In order of arrival, and one at a time for each owner: whoever takes long over theirs holds up nobody else."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, lying: int = LYING) -> None:
         self._lock = threading.Lock()
         self._free = count
+        self._room = count + lying  # each that has a turn may come to lie
         self._busy: set[str] = set()
         self._queue: list[Place] = []
 
@@ -51,8 +55,16 @@ class Turns:
 
     def give_back(self, place: Place) -> None:
         with self._lock:
-            self._free += 1
+            self._free += not place.lies
+            self._room += 1
             self._busy.remove(place.owner)
+            self._next()
+
+    def lay_down(self, place: Place) -> None:
+        """Its memory is free for the next, its owner is not."""
+        with self._lock:
+            self._free += not place.lies
+            place.lies = True
             self._next()
 
     def withdraw(self, place: Place) -> None:
@@ -80,9 +92,10 @@ class Turns:
     def _next(self) -> None:
         """Holding the lock: whose turn it is now."""
         for place in list(self._queue):
-            if self._free and place.owner not in self._busy:
+            if self._free and self._room and place.owner not in self._busy:
                 self._queue.remove(place)
                 self._free -= 1
+                self._room -= 1
                 self._busy.add(place.owner)
                 place.set_result(None)
 
@@ -119,6 +132,11 @@ class Turn:
             yield
         finally:
             self._let_go()
+
+    def lay_down(self) -> None:
+        """The content lies on disk and is held by nobody any more. For one that has taken its turn, and not ended."""
+        if self._taken and not self.is_over:
+            self._turns.lay_down(self._place)
 
     def end(self) -> None:
         """The answer is out, or nobody wants it any more. A second time does nothing."""

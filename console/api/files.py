@@ -11,9 +11,8 @@ from console.doorman import at_end, body_parsed
 from console.workspaces import permissions
 from console.workspaces.errors import Invalid
 from sandboxes import file_acts
-from sandboxes.errors import FileError
 
-from . import answers, base64s, gated, schemas
+from . import answers, base64s, gated, laid, schemas
 from .body import forget
 from .door import caller, door
 from .errors import Refused
@@ -81,24 +80,24 @@ async def read_file(
     turn = file_acts.Turn(who.agent_id or who.key_id)
     at_end(request.scope, turn.end)  # type: ignore[attr-defined]
     content, found = await file_acts.read_file(who, sandbox_id, path, turn)
-    answer = schemas.File(
-        path=found.path,
-        content=await asyncio.to_thread(_encode, content, encoding, found.path),
-        encoding=encoding,
-        size=found.size,
-        sha256=found.sha256,
-    )
-    return await answers.large(answer, size_bytes=len(content))
+    about = schemas.File(path=found.path, content="", encoding=encoding, size=found.size, sha256=found.sha256)
+    if len(content) <= file_acts.LARGE_BYTES:
+        about.content = await asyncio.to_thread(_encode, content, encoding, found.path)
+        return await answers.large(about, size_bytes=len(content))
+    if encoding == "utf-8":
+        await asyncio.to_thread(laid.check_utf8, content, found.path)
+    file = await asyncio.to_thread(laid.lay, content)
+    at_end(request.scope, file.close)  # type: ignore[attr-defined]
+    del content
+    turn.lay_down()
+    return laid.answer(about, file)
 
 
 def _encode(content: bytes | bytearray, encoding: schemas.Encoding, path: str) -> str:
     if encoding == "base64":
         return base64s.encode(content)
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        detail = f"{path} is not UTF-8 (byte {error.start}). Read it with `encoding=base64`."
-        raise FileError("not_utf8", detail, path=path) from error
+    laid.check_utf8(content, path)
+    return content.decode()
 
 
 @door(

@@ -19,8 +19,8 @@ def anyio_backend():
 class Line:
     """Turns taken and given back by name; each owner is somebody else unless named."""
 
-    def __init__(self, count):
-        self.turns, self.held, self.count = Turns(count), [], 0
+    def __init__(self, count, lying=turns.LYING):
+        self.turns, self.held, self.count = Turns(count, lying), [], 0
 
     async def take(self, timeout_s=5, owner=None):
         self.count += 1
@@ -82,6 +82,51 @@ async def test_one_owner_has_one_turn_and_holds_up_nobody_else(monkeypatch):
         await task
     two.give_back()
     assert await two.is_free(2)
+
+
+async def test_contents_that_lie_on_disk_hold_up_nobody_but_their_owners():
+    two = Line(2)
+    stalled = [Turn(f"slow {n}", two.turns) for n in range(5)]
+    for turn in stalled:
+        await turn.take()
+        turn.lay_down()
+        turn.lay_down()
+    again = Turn("slow 0", two.turns)
+    waiting = asyncio.create_task(again.take())
+    assert await two.is_free(2)
+    assert not waiting.done()
+    for turn in stalled:
+        turn.end()
+    await waiting
+    again.end()
+    again.lay_down()
+    assert await two.is_free(2)
+
+
+async def test_no_more_lie_on_disk_than_may(monkeypatch):
+    two = Line(2, lying=1)
+    turns_ = [Turn(f"slow {n}", two.turns) for n in range(3)]
+    for turn in turns_:
+        await turn.take()
+        turn.lay_down()
+    with pytest.raises(NoCapacity):
+        await two.take(0.02)
+    for turn in turns_:
+        turn.end()
+    assert await two.is_free(2)
+
+
+async def test_one_that_took_no_turn_or_is_over_lays_nothing_down():
+    one = Line(1)
+    small = Turn("me", one.turns)
+    small.lay_down()
+    with small.held():
+        await small.take()
+        small.end()
+        small.lay_down()
+        with pytest.raises(NoCapacity):
+            await one.take(0.02)
+    assert await one.is_free(1)
 
 
 async def test_whoever_gives_up_loses_no_turn_and_holds_none():
