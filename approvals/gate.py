@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from console.workspaces import audit, permissions
+from console.workspaces import audit, permissions, rows
 from console.workspaces.errors import IdempotencyMismatch
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key, Member
@@ -91,6 +91,7 @@ class Pass:
         self.tool: str = action.tool
         self.arguments: Mapping[str, Any] = action.arguments
         self.bases: Mapping[str, str | None] = action.bases
+        self._action = action  # as it was when this was made
         self._spent = False
 
     def spend(self, sandbox_id: str, tool: str) -> None:
@@ -228,7 +229,7 @@ def reviewers(agent: Agent) -> Any:
 
 def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
     caller = proposal.caller
-    action = Action.objects.create(
+    action = Action(
         workspace_id=caller.workspace_id,
         agent_id=caller.agent_id,
         key_id=caller.key_id,
@@ -246,6 +247,7 @@ def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
         idempotency_key=proposal.idempotency_key,
         **fields,
     )
+    rows.insert(action)
     uses = (PayloadUse(action=action, sha256=sha256, size=size) for sha256, size in proposal.payloads().items())
     PayloadUse.objects.bulk_create(uses)
     return action
@@ -256,7 +258,7 @@ def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) ->
     action = _record(
         proposal, digest_, status="running", decided_by=verdict.by, approvals_needed=0, decided_at=now, started_at=now
     )
-    Execution.objects.create(action=action, nonce=secrets.token_hex(16))
+    rows.insert(Execution(action=action, nonce=secrets.token_hex(16)))
     states.announce(action, status="running", actor=proposal.caller.actor, why=verdict.why)
     return Pass(_MINT, action)
 
@@ -273,7 +275,7 @@ def start(action_id: str) -> Pass | None:
         action, old="approved", new="running", actor=audit.SYSTEM, where=in_time, started_at=timezone.now()
     ):
         return None
-    Execution.objects.create(action=action, nonce=secrets.token_hex(16))
+    rows.insert(Execution(action=action, nonce=secrets.token_hex(16)))
     return Pass(_MINT, action)
 
 
@@ -330,14 +332,13 @@ def again(action_id: str) -> Pass | None:
 
 
 def finish(
-    action_id: str, *, status: str, result: Mapping[str, Any] | None = None, error: Mapping[str, Any] | None = None
+    pass_: Pass, *, status: str, result: Mapping[str, Any] | None = None, error: Mapping[str, Any] | None = None
 ) -> bool:
     """running → succeeded, failed or unknown, once."""
-    action = Action.objects.get(pk=action_id)
     fields: dict[str, Any] = {"result": result, "error": error}
     if error:
         fields["end_reason"] = str(error["detail"])
-    return states.advance(action, old="running", new=status, actor=audit.SYSTEM, **fields)
+    return states.advance(pass_._action, old="running", new=status, actor=audit.SYSTEM, **fields)
 
 
 @transaction.atomic

@@ -32,10 +32,9 @@ ENDED = tuple(state for state, nexts in TABLE.items() if not nexts)
 # What an agent may propose again as it is: nobody said no to it.
 MAY_RETRY = frozenset({"expired", "superseded", "failed"})
 # Reads that were let through are recorded, and are no links of the chain.
-UNAUDITED_TOOLS = frozenset({"read"})
+UNAUDITED_TOOLS = frozenset({"read", "glob", "grep", "follow", "processes"})
 
 
-@transaction.atomic
 def advance(action: Action, *, old: str, new: str, actor: audit.Actor, where: Q | None = None, **fields: Any) -> bool:
     """True when this call moved `action` from `old` to `new`; False when somebody else was first, or `where` failed.
 
@@ -46,9 +45,11 @@ def advance(action: Action, *, old: str, new: str, actor: audit.Actor, where: Q 
     if new in ENDED:
         fields.setdefault("ended_at", timezone.now())
     rows = type(action).objects.filter(where or Q(), pk=action.pk, status=old)
-    if not rows.update(status=new, **fields):
-        return False
-    announce(action, status=new, actor=actor, **({"reason": fields["end_reason"]} if "end_reason" in fields else {}))
+    with transaction.atomic(savepoint=False):  # what fails in it is the end of the whole act
+        if not rows.update(status=new, **fields):
+            return False
+        reason = {"reason": fields["end_reason"]} if "end_reason" in fields else {}
+        announce(action, status=new, actor=actor, **reason)
     return True
 
 

@@ -237,10 +237,10 @@ def _flags_of(held: payloads.Held) -> set[str]:
 
 
 def find_action(caller: Caller, action_id: str) -> Action:
-    action = Action.objects.visible_to(caller).select_related("agent").filter(pk=action_id).first()
-    if action is None:
-        raise NotFound("action", action_id)
-    return action
+    try:
+        return Action.objects.visible_to(caller).get(pk=action_id)
+    except Action.DoesNotExist:
+        raise NotFound("action", action_id) from None
 
 
 async def settled(caller: Caller, action_id: str, *, wait_s: float) -> Action:
@@ -269,7 +269,7 @@ async def output(action: Action) -> CommandOutput | None:
 
 
 def output_now(action: Action) -> CommandOutput | None:
-    command = Command.objects.filter(action_id=action.pk).first()
+    command = commands.of_action(action.pk)
     if command is None:
         return None
     ended = command.status not in ("running", "lost")

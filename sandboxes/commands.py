@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from approvals import gate
 from approvals.models import Action
-from console.workspaces import audit, changes, ledger
+from console.workspaces import audit, changes, ledger, rows
 from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 
@@ -33,7 +33,7 @@ Sizes = Mapping[Any, int]
 
 def record(pass_: Pass) -> None:
     background = bool(pass_.arguments.get("background"))
-    Command.objects.create(sandbox_id=pass_.sandbox_id, action_id=pass_.action_id, background=background)
+    rows.insert(Command(sandbox_id=pass_.sandbox_id, action_id=pass_.action_id, background=background))
 
 
 def find(caller: Caller, sandbox_id: str, command_id: str) -> Command:
@@ -44,7 +44,10 @@ def find(caller: Caller, sandbox_id: str, command_id: str) -> Command:
 
 
 def of_action(action_id: str) -> Command | None:
-    return Command.objects.filter(action_id=action_id).first()
+    try:
+        return Command.objects.get(action_id=action_id)
+    except Command.DoesNotExist:
+        return None
 
 
 def runs(command_id: str) -> bool:

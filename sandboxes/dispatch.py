@@ -66,7 +66,7 @@ def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
     if pass_.tool == "publish":
         artifacts.record(pass_, result)
     lifecycle.touch(pass_.sandbox_id)
-    return gate.finish(pass_.action_id, status="succeeded", result=result)
+    return gate.finish(pass_, status="succeeded", result=result)
 
 
 @transaction.atomic
@@ -76,7 +76,7 @@ def fail(pass_: gate.Pass, *, status: str, code: str, detail: str, began: bool =
         commands.lose(pass_.action_id)
     elif pass_.tool in COMMANDS:
         commands.never_began(pass_.action_id)
-    return gate.finish(pass_.action_id, status=status, error={"code": code, "detail": detail})
+    return gate.finish(pass_, status=status, error={"code": code, "detail": detail})
 
 
 def approved() -> list[tuple[str, str]]:

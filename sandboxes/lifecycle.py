@@ -7,8 +7,7 @@ Whatever ends a sandbox ends it here: `ended_reason` is always set, and no actio
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
-from django.db.models import Case, F, Value, When
+from django.db import connection, transaction
 from django.utils import timezone
 
 from approvals import gate
@@ -24,6 +23,12 @@ from .errors import BoxGone
 from .models import Command, Sandbox
 from .profiles import NewSandbox
 from .toolsets import arguments as check
+
+# Twice in each call: as text, because Django would write it anew each time, which takes longer than it does.
+TOUCH = (
+    f"UPDATE {Sandbox._meta.db_table} SET last_activity_at = %s, "
+    "expires_at = CASE WHEN persistent THEN %s ELSE expires_at END WHERE id = %s"
+)
 
 
 def check_enabled(caller: Caller) -> None:
@@ -152,10 +157,10 @@ def lost_commands(sandbox_id: str) -> list[str]:
 
 
 def find(caller: Caller, sandbox_id: str) -> Sandbox:
-    sandbox = Sandbox.objects.visible_to(caller).filter(pk=sandbox_id).first()
-    if sandbox is None:
-        raise NotFound("sandbox", sandbox_id)
-    return sandbox
+    try:
+        return Sandbox.objects.visible_to(caller).get(pk=sandbox_id)
+    except Sandbox.DoesNotExist:
+        raise NotFound("sandbox", sandbox_id) from None
 
 
 def find_usable(caller: Caller, sandbox_id: str) -> Sandbox:
@@ -174,5 +179,6 @@ def check_live(sandbox: Sandbox) -> None:
 def touch(sandbox_id: str) -> None:
     """A sign of life. What a persistent sandbox keeps is kept from now on."""
     now = timezone.now()
-    expires_at = Case(When(persistent=True, then=Value(now + limits.PERSISTENT_FOR)), default=F("expires_at"))
-    Sandbox.objects.filter(pk=sandbox_id).update(last_activity_at=now, expires_at=expires_at)
+    times = map(connection.ops.adapt_datetimefield_value, (now, now + limits.PERSISTENT_FOR))
+    with connection.cursor() as cursor:
+        cursor.execute(TOUCH, [*times, sandbox_id])

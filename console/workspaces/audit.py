@@ -9,7 +9,7 @@ from typing import Any
 import rfc8785
 from django.utils import timezone
 
-from . import ledger
+from . import ledger, rows
 from .models import AuditEntry, Workspace
 
 START = "0" * 64
@@ -47,7 +47,7 @@ def link(workspace: Workspace, *, actor: Actor, event: str, subject_id: str = ""
         prev_hash=workspace.audit_head,
     )
     entry.hash = link_hash(entry)
-    entry.save(force_insert=True)
+    rows.insert(entry)
     workspace.audit_seq, workspace.audit_head = entry.seq, entry.hash
     return entry
 

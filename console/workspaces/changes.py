@@ -5,14 +5,14 @@ from functools import partial
 
 from django.db import transaction
 
-from . import bus
+from . import bus, rows
 from .models import Change, Workspace
 
 
 def record(workspace: Workspace, *, subject: str, subject_id: str, status: str, agent_id: str = "") -> Change:
     """`workspace` comes from `ledger.opened`, which also writes its number back."""
     workspace.change_seq += 1
-    change = Change.objects.create(
+    change = Change(
         workspace=workspace,
         seq=workspace.change_seq,
         subject=subject,
@@ -20,6 +20,7 @@ def record(workspace: Workspace, *, subject: str, subject_id: str, status: str, 
         agent_id=agent_id,
         status=status,
     )
+    rows.insert(change)
     # robust: a failing bell must not look like a failed commit
     transaction.on_commit(partial(bus.announce, *topics(change)), robust=True)
     return change
@@ -38,8 +39,8 @@ def newer(last: int) -> tuple[int, set[str]]:
     """The last change's row number and the topics of what came after `last` (-1: from now on). For `bus.follow`."""
     if last < 0:
         return Change.objects.order_by("-pk").values_list("pk", flat=True).first() or 0, set()
-    rows: Iterable[Change] = list(Change.objects.filter(pk__gt=last).order_by("pk")[:10_000])
+    news: Iterable[Change] = list(Change.objects.filter(pk__gt=last).order_by("pk")[:10_000])
     found: set[str] = set()
-    for row in rows:
+    for row in news:
         last, found = row.pk, found | topics(row)
     return last, found

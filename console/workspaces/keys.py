@@ -17,9 +17,9 @@ from .models import Agent, Key, Member, Permission
 AGENT_KEY_DAYS = 90
 MAX_DAYS = 365
 USE_IS_STALE_AFTER = timedelta(minutes=1)
-# Each call of each key is looked up, and the number of columns is most of what that costs.
+# Each call of each key is looked up, and making rows of what is found is most of what that costs.
 LOOKED_AT = (
-    "workspace", "agent", "member", "last_used_at", "agent__archived_at", "member__removed_at", "member__user",
+    "pk", "workspace_id", "agent_id", "member_id", "last_used_at", "agent__archived_at", "member__removed_at",
     "member__user__is_active",
 )  # fmt: skip
 
@@ -77,29 +77,23 @@ def again(caller: Caller) -> Caller | None:
 
 
 def _caller(**which: str) -> Caller | None:
-    key = (
-        Key.objects.select_related("agent", "member__user")
-        .only(*LOOKED_AT)
-        .filter(**which, revoked_at=None, expires_at__gt=timezone.now())
-        .first()
-    )
-    if key is None or (key.agent and key.agent.archived_at) or (key.member and not key.member.is_current):
-        return None
-    return Caller(
-        key_id=key.pk,
-        workspace_id=key.workspace_id,
-        agent_id=key.agent_id,
-        member_id=key.member_id,
-        permissions=effective(key),
-        use_is_stale=key.last_used_at is None or timezone.now() - key.last_used_at > USE_IS_STALE_AFTER,
-    )
+    now = timezone.now()
+    found = Key.objects.filter(**which, revoked_at=None, expires_at__gt=now).values_list(*LOOKED_AT)
+    for key_id, workspace_id, agent_id, member_id, used_at, archived_at, removed_at, is_active in found:
+        if archived_at or (member_id and (removed_at or not is_active)):
+            return None
+        return Caller(
+            key_id, workspace_id, agent_id, member_id, _effective(key_id, agent_id, member_id),
+            use_is_stale=used_at is None or now - used_at > USE_IS_STALE_AFTER,
+        )  # fmt: skip
+    return None
 
 
-def effective(key: Key) -> frozenset[str]:
+def _effective(key_id: str, agent_id: str | None, member_id: str | None) -> frozenset[str]:
     """An agent's key does what the agent may; a member's key what was given to it and its member still has."""
-    if key.agent_id:
-        return frozenset(Permission.objects.filter(agent_id=key.agent_id).values_list("name", flat=True))
-    rows = Permission.objects.filter(Q(key=key) | Q(member_id=key.member_id)).values_list("name", "key_id")
+    if agent_id:
+        return frozenset(Permission.objects.filter(agent_id=agent_id).values_list("name", flat=True))
+    rows = Permission.objects.filter(Q(key_id=key_id) | Q(member_id=member_id)).values_list("name", "key_id")
     own, members = ({name for name, of_key in rows if bool(of_key) is mine} for mine in (True, False))
     return frozenset(own & members)
 

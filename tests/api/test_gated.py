@@ -142,8 +142,7 @@ async def test_each_end_has_its_code(ask, place, settings):
     def started_then(status, **error):
         def end(action):
             decisions.decide(action, "approve", by=place.bob, digest=action.digest)
-            gate.start(action.pk)
-            gate.finish(action.pk, status=status, error=error or None)
+            gate.finish(gate.start(action.pk), status=status, error=error or None)
 
         return end
 

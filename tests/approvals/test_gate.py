@@ -144,8 +144,7 @@ def test_the_same_call_joins_while_its_outcome_is_not_delivered(cast):
     action = pending(caller)
     assert gate.submit(run(caller)) == gate.Wait(action.pk, joined=True)
     approve(action, cast.bob)
-    gate.start(action.pk)
-    gate.finish(action.pk, status="succeeded", result={"exit_code": 0})
+    gate.finish(gate.start(action.pk), status="succeeded", result={"exit_code": 0})
     assert gate.submit(run(caller)) == gate.Wait(action.pk, joined=True)
     gate.delivered(action.pk)
     assert gate.submit(run(caller)).action_id != action.pk
@@ -242,8 +241,7 @@ def test_an_agent_takes_back_what_has_not_started_and_nothing_else(cast):
 
 def test_every_step_is_in_the_chain_and_the_chain_holds(cast):
     action = approve(pending(cast.caller(cast.scout)), cast.bob)
-    gate.start(action.pk)
-    gate.finish(action.pk, status="succeeded", result={})
+    gate.finish(gate.start(action.pk), status="succeeded", result={})
     events = list(cast.workspace.audit.filter(subject_id=action.pk).order_by("seq").values_list("event", flat=True))
     assert events == ["action.pending", "action.approved", "action.running", "action.succeeded"]
     cast.workspace.refresh_from_db()
@@ -297,8 +295,7 @@ def written(cast, caller, **more):
     """A write that was approved and ran; now the file is what it wrote."""
     action = Action.objects.get(pk=gate.submit(write(caller, "old", **more)).action_id)
     approve(action, cast.bob)
-    gate.start(action.pk)
-    gate.finish(action.pk, status="succeeded", result={"sha256": "new"})
+    gate.finish(gate.start(action.pk), status="succeeded", result={"sha256": "new"})
     return action
 
 

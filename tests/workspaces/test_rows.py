@@ -1,0 +1,93 @@
+"""Rows inserted by SQL that is written once are those that `save` would have written."""
+
+from contextlib import suppress
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from approvals.models import Action, Execution
+from console.workspaces import rows
+from console.workspaces.models import AuditEntry, Change
+from sandboxes.models import Command, Sandbox
+
+pytestmark = pytest.mark.django_db
+
+
+def made(cast):
+    """One of each that a call writes, each with something in every kind of field."""
+    now, nested = timezone.now(), {"a": [1, None, True], "ü": "⟨'\"%s⟩"}
+    sandbox = Sandbox.objects.create(
+        workspace=cast.workspace, cpus=1, memory_mb=512, disk_mb=1024, idle_timeout_s=900, expires_at=now
+    )
+    action = Action(
+        workspace=cast.workspace, agent=cast.scout, sandbox_id=sandbox.pk, tool="run", arguments=nested,
+        digest="0" * 64, status="running", started_at=now, flags=["large"], reason="because",
+    )  # fmt: skip
+    return [
+        action,
+        Execution(action=action, nonce="1"),
+        Command(sandbox=sandbox, action_id=action.pk, background=True),
+        Change(workspace=cast.workspace, seq=10_000, subject="action", subject_id=action.pk, status="running"),
+        AuditEntry(workspace=cast.workspace, seq=10_000, at=now, actor="system", event="x", data=nested, hash="h"),
+    ]
+
+
+def stored(model, **which):
+    """As the database has it, without the number that it gives itself."""
+    table, (name, value) = connection.ops.quote_name(model._meta.db_table), next(iter(which.items()))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table} WHERE {name} = %s", [value])
+        found = [dict(zip((each[0] for each in cursor.description), row, strict=True)) for row in cursor.fetchall()]
+    assert len(found) == 1
+    return {name: value for name, value in found[0].items() if name != getattr(model._meta.auto_field, "column", "")}
+
+
+def key_of(row):
+    return {"seq": 10_000} if row._meta.auto_field else {row._meta.pk.column: row.pk}
+
+
+class Undone(Exception):
+    pass
+
+
+def test_what_is_inserted_is_what_save_would_have_written(cast):
+    for row in made(cast):
+        with suppress(Undone), transaction.atomic():
+            rows.insert(row)
+            inserted = stored(type(row), **key_of(row))
+            raise Undone
+        row.save(force_insert=True)
+        assert inserted == stored(type(row), **key_of(row))
+
+
+def test_it_is_found_again_as_it_was(cast):
+    action = rows.insert(made(cast)[0])
+    found = Action.objects.get(pk=action.pk)
+    assert {field.name: getattr(found, field.attname) for field in Action._meta.concrete_fields} == {
+        field.name: getattr(action, field.attname) for field in Action._meta.concrete_fields
+    }
+
+
+def of(cast):
+    return {"workspace": cast.workspace, "seq": 10_000, "subject": "action", "subject_id": "act_1", "status": "running"}
+
+
+def test_what_breaks_a_constraint_is_refused_and_takes_the_transaction_with_it(cast):
+    change = of(cast)
+    with suppress(IntegrityError), transaction.atomic():
+        rows.insert(Change(**change))
+        rows.insert(Change(**change))
+        pytest.fail("two changes have one number")
+    assert not Change.objects.filter(seq=10_000).exists()
+
+
+def test_a_failure_that_is_swallowed_still_ends_the_transaction(cast):
+    change = of(cast)
+    with transaction.atomic():
+        rows.insert(Change(**change))
+        with suppress(IntegrityError):
+            rows.insert(Change(**change))
+        assert transaction.get_rollback()
+        transaction.set_rollback(True)
+    assert not Change.objects.filter(seq=10_000).exists()
