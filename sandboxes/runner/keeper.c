@@ -41,6 +41,7 @@
 
 enum { NURSERY_FD = 3, ORDER_FD = 3, LINE_FD = 4, FILES = 5, SCRIPT_FD = 9 };
 enum { ORDER_MAX = 4 << 20, WORDS_MAX = 1 << 16, TREE_MAX = 8192, PASS_MS = 10 };
+enum { KEEPER_UID = 65533 }; /* in rights.py, too: keepers are root by effective user alone, so that no root reaches them */
 enum { STDIN_EMPTY = 1, HAS_SCRIPT = 2 };
 
 struct report { uint8_t kind; uint8_t pad[3]; int32_t value; };
@@ -156,8 +157,8 @@ static void fence(void)
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0)) fail('s', errno);
 }
 
-/* What no order changes, done while there is time. The child stays root: as the user it could be reached by the user's
- * other processes, and made to run something else. */
+/* What no order changes, done while there is time. The child stays as keepers are: as the user, or plain root, it could be
+ * reached by the user's other processes or an install's, and made to run something else. */
 static int get_ready(void)
 {
     for (int cap = 0; cap < 64; cap++) prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
@@ -345,6 +346,7 @@ int main(void)
 {
     int files[FILES];
     sigset_t none;
+    if (setresuid(KEEPER_UID, 0, KEEPER_UID)) return 125;
     for (int sig = 1; sig < 65; sig++) signal(sig, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -172,7 +172,8 @@ class Keepers:
         self._nursery, its = socket.socketpair()
         null = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in range(3)]
         place = (os.POSIX_SPAWN_DUP2, its.fileno(), 3)
-        os.posix_spawn(self._binary, ["keeper"], {}, file_actions=[*null, place], setsigmask=[])
+        with rights.plain_root():
+            os.posix_spawn(self._binary, ["keeper"], {}, file_actions=[*null, place], setsigmask=[])
         its.close()
         return Keeper(self._nursery)
 

@@ -3,8 +3,11 @@
 Owns capabilities, credentials and mounts at start. Must fail closed: a thread that could not give up root's rights
 must not touch a file.
 
+PID 1 and its keepers have the rights of root (their effective user) and are nobody's (their real and saved user is
+KEEPER_UID): neither a process of `agent` nor one of root, as an install is, can signal, trace or limit them.
+
 A thread changes only its effective user (raw system calls: libc's wrappers would change every thread). Its real and
-saved user stay root, so processes of `agent` can neither signal nor trace it; its effective capabilities are gone, so
+saved user stay, so processes of `agent` can neither signal nor trace it; its effective capabilities are gone, so
 the kernel judges every path by what `agent` may do.
 """
 
@@ -12,9 +15,13 @@ import ctypes
 import os
 import platform
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 AGENT_UID = 1000
 AGENT_GID = 1000
+KEEPER_UID = 65533
+"""In keeper.c, too. Debian gives it to nobody, and nobody in a sandbox can become it."""
 
 _CALLS = {
     "x86_64": {"setresuid": 117, "setresgid": 119, "geteuid": 107, "getegid": 108, "capset": 126},
@@ -50,6 +57,23 @@ def bind(source: str, target: str) -> None:
     if _libc.mount(source.encode(), target.encode(), None, _MS_BIND, None):
         error = ctypes.get_errno()
         raise OSError(error, f"mount {source} on {target}: {os.strerror(error)}")
+
+
+def be_nobodys() -> None:
+    """Of the calling thread, the first one, and of each that it starts from then on."""
+    _call("setresuid", KEEPER_UID, 0, KEEPER_UID)
+    if os.getresuid() != (KEEPER_UID, 0, KEEPER_UID):
+        raise NotAllowed("PID 1 could not change its real user")
+
+
+@contextmanager
+def plain_root() -> Iterator[None]:
+    """For starting a program: a kernel may take the effective user from one whose real user is another."""
+    _call("setresuid", 0, 0, 0)
+    try:
+        yield
+    finally:
+        be_nobodys()
 
 
 def be_subreaper() -> None:

@@ -298,6 +298,7 @@ def main() -> None:
     os.umask(0o022)
     os.setgroups([])
     rights.be_subreaper()
+    rights.be_nobodys()
     prepare(volume, settings.get("resolvers", ""))
     os.chdir("/")
     keepers.reserve_low_fds()

@@ -1,9 +1,12 @@
 """What an install is run as: root without a capability. It may change the system of its sandbox, and nothing above."""
 
+import json
+
 import pytest
 
 from sandboxes.engine import RunRequest
 from tests.gvisor.engines import Collected, OnePass
+from tests.gvisor.test_escape import CALLS
 
 TRIES = {
     "mount": "mount -t tmpfs none /mnt",
@@ -45,6 +48,70 @@ def test_it_is_root_with_no_capability_and_none_of_the_sandboxs_variables(bench,
 def test_it_cannot_have(bench, open_box, what):
     code, text = as_root(bench, open_box, "sh", "-c", TRIES[what])
     assert code != 0, text
+
+
+SIGNALS = (
+    CALLS
+    + """
+import time
+mine = {os.getpid(), os.getppid()}
+threads = lambda pid: [int(name) for name in os.listdir(f"/proc/{pid}/task")] if pid != 1 else [1]
+user = lambda pid: [line for line in open(f"/proc/{pid}/status") if line.startswith("Uid")][0].split()[1]
+others = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and int(pid) not in mine]
+keepers = [pid for pid in others if pid == 1 or user(pid) == "65533"]
+reached = []
+for pid in [*keepers, *range(2, 12)]:
+    piece = (ctypes.c_ulong * 2)(ctypes.addressof(memory), 16)
+    if pid in mine or (pid not in keepers and os.path.exists(f"/proc/{pid}")):
+        continue
+    for tid in [pid] if pid not in keepers else threads(pid):
+        ways = {
+            "attach": call("ptrace", 16, tid, 0, 0), "seize": call("ptrace", 0x4206, tid, 0, 0),
+            "read": call("process_vm_readv", tid, piece, 1, piece, 1, 0),
+            "write": call("process_vm_writev", tid, piece, 1, piece, 1, 0),
+            "kill": call("kill", tid, 9), "group": call("kill", -tid, 9), "stop": call("kill", tid, 19),
+            "tgkill of 1": call((234, 131), 1, tid, 9), "tgkill": call((234, 131), pid, tid, 9),
+            "tkill": call((200, 130), tid, 9), "queue": call((129, 138), tid, 10, memory),
+            "tgqueue": call((297, 240), 1, tid, 10, memory), "pidfd": call((434, 434), tid, 0),
+            "limits": call("prlimit", tid, 7, struct.pack("2Q", 1, 1), None),
+        }
+        reached += [f"{pid}/{tid} {way}" for way, came in ways.items() if came == "done"]
+    for number in range(12):
+        for flags in (os.O_RDONLY, os.O_WRONLY):
+            try:
+                fd = os.open(f"/proc/{pid}/fd/{number}", flags | os.O_NONBLOCK)
+            except OSError:
+                continue
+            if os.readlink(f"/proc/self/fd/{fd}") != "/dev/null":
+                reached.append(f"{pid} fd {number}")
+call("setpriority", 0, 1, 19)
+call("kill", 0, 0)
+if sys.argv[1:]:
+    call("kill", -1, 9)
+tell(keepers=len(keepers), first=min(keepers), reached=reached)
+"""
+)
+
+
+def test_it_reaches_neither_the_runner_nor_any_keeper(bench, open_box):
+    """All of them are root by their effective user, and all threads of them count: of files, of the guard."""
+    bench.write(open_box, "/work/file", b"so that there is a thread for files")
+    beside = bench.begin(bench.bashing(open_box, "sleep 3; echo beside"))
+    code, text = as_root(bench, open_box, "python3", "-c", SIGNALS)
+    seen = json.loads(text.splitlines()[-1])
+    assert (code, seen["first"], seen["reached"]) == (0, 1, [])
+    assert seen["keepers"] >= 3, "PID 1, the nursery, at least one keeper"
+    assert beside.result(timeout=60).text == "beside\n"
+    assert bench.bash(open_box, "echo alive").text == "alive\n"
+
+
+def test_what_kills_all_that_it_may_kills_itself_alone(bench, open_box):
+    boot, beside = open_box.boot, bench.begin(bench.bashing(open_box, "sleep 3; echo beside"))
+    for line in ("kill -9 -1", "kill -TERM -- -1; sleep 0.2; kill -STOP -1; kill -9 0", "kill -9 1 2 3 4 5 6 7 8 9"):
+        as_root(bench, open_box, "sh", "-c", line)
+    assert beside.result(timeout=60).text == "beside\n"
+    assert (bench.bash(open_box, "echo alive").text, open_box.boot) == ("alive\n", boot)
+    assert as_root(bench, open_box, "id", "-u") == (0, "0\n")
 
 
 def test_a_pass_for_a_command_is_none_for_root(bench, open_box):
