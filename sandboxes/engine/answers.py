@@ -36,6 +36,8 @@ FILE_CODES = {
     "not_utf8",
     "too_large",
     "busy",
+    "bad_pattern",
+    "no_ripgrep",
 }
 LINES = 4000
 NAMES = 200

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sandboxes.errors import FileError
 from sandboxes.runner import frames
 
-from . import answers, running, viewing
+from . import answers, running, searching, viewing
 from .channel import Call, Channel, ChannelLost
 from .link import Link
 from .shapes import (
     Draft,
     EditRequest,
     Form,
+    GlobRequest,
+    GrepRequest,
     Listing,
     RunRequest,
     RunResult,
@@ -153,6 +155,26 @@ class Box:
     async def entries(self, pass_: "Pass", path: str, *, depth: int) -> Listing:
         pass_.spend(self.sandbox_id, "list")
         return await self._link.guarded(listing(self._link, path, depth=depth))
+
+    async def glob(self, pass_: "Pass", request: GlobRequest) -> dict[str, Any]:
+        """Ready to be sent on: {paths, found, at_least, truncated, next, ignored, left_out, unreadable}. Files and
+        links, never directories, in the order of their names part by part; told from /work on, or absolute. `found`: of
+        all, more than that if `at_least`; `next`: the offset to go on from, or None; `ignored`: what .gitignore left
+        out, a directory counting once, and `left_out` the first of them; `unreadable`: files and directories that
+        `agent` may not read. FileError: bad_pattern, file_not_found, not_a_directory, bad_path,
+        permission_denied_in_sandbox."""
+        pass_.spend(self.sandbox_id, "glob")
+        return await self._link.guarded(searching.glob(self._link, request))
+
+    async def grep(self, pass_: "Pass", request: GrepRequest) -> dict[str, Any]:
+        """As `glob`, with {files_searched, binary, large_left_out} and instead of `paths`: {matches: [{path, line,
+        column, text}]}, of mode `files` {paths}, of mode `count` {counts: [{path, count}]}. With context each match has
+        `before` and `after`: [[line, text]]. `column` counts characters from 1; `text` has at most 400 bytes around the
+        match, `…` where it is cut; `line` 0: in a line of more than 4 MB. `binary`: files that have a NUL, and are not
+        shown; `large_left_out`: files of more than 64 MB were left out, for lines too long for the sandbox's memory.
+        FileError: as `glob`, not_a_file, and no_ripgrep."""
+        pass_.spend(self.sandbox_id, "grep")
+        return await self._link.guarded(searching.grep(self._link, request))
 
     async def look(self, path: str, *, keep_bytes: int = KEEP_BYTES) -> Seen | None:
         """What a write to `path` would replace; None when nothing is there. Changes nothing, so it takes no Pass: the

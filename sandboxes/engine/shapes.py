@@ -162,6 +162,37 @@ class EditRequest:
 
 
 @dataclass(frozen=True)
+class GlobRequest:
+    """Files by name, below the directory `path`. `pattern`: `*`, `?`, `[…]` within a name, `**`, `{a,b}`; without a
+    slash it is for names at any depth. `limit` up to 1000, and `offset` with it up to 20,000."""
+
+    path: str
+    pattern: str
+    limit: int = 100
+    offset: int = 0
+    sort: Literal["path", "recent"] = "path"
+    include_ignored: bool = False
+
+
+@dataclass(frozen=True)
+class GrepRequest:
+    """Lines that match `pattern`, ripgrep's kind of regular expression or with `literal` a text, in the file `path` or
+    below the directory. `glob`: only in files of such names. `context`: lines before and after, up to 20. `limit` and
+    `offset` as in GlobRequest: of lines, or with another `mode` of files."""
+
+    path: str
+    pattern: str
+    glob: str | None = None
+    literal: bool = False
+    ignore_case: bool = False
+    context: int = 0
+    mode: Literal["lines", "files", "count"] = "lines"
+    limit: int = 100
+    offset: int = 0
+    include_ignored: bool = False
+
+
+@dataclass(frozen=True)
 class Draft:
     """What an edit would do now. `sha256` and `old` are of the file as it is: an edit with this as its `base` replaces
     exactly that; `becomes` and `new`: of what it would be."""

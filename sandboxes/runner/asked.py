@@ -30,7 +30,38 @@ def _write(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
     return Write(pool, message["id"], ref, message["path"], **how)
 
 
-LOOKS: Mapping[str, Make] = {"read": _read, "list": _list}
+def _glob(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    from .finding import Find  # what searches is loaded when first asked for: an idle sandbox need not hold it
+
+    return Find(pool, ref, message)
+
+
+def _grep(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    from .searching import Search
+
+    return Search(pool, ref, message)
+
+
+def _wish(message: Message, attached: bytes) -> "Wish":
+    from .editing import Wish
+
+    seen = {"base": message["base"], "becomes": message["becomes"]}
+    return Wish(message["path"], attached, version=message["version"], **seen)
+
+
+def _draft(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    from .editing import Draft
+
+    return Draft(pool, ref, _wish(message, attached))
+
+
+def _edit(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    from .editing import Edit
+
+    return Edit(pool, message["id"], ref, _wish(message, attached))
+
+
+LOOKS: Mapping[str, Make] = {"read": _read, "list": _list, "glob": _glob, "grep": _grep}
 """They change nothing and have no id: who asks again looks again."""
 CHANGES: Mapping[str, Make] = {"write": _write}
 """Each is done once, by its id."""

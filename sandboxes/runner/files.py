@@ -10,10 +10,13 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import frames, rights
 from .loop import Loop
+
+if TYPE_CHECKING:
+    from .programs import Programs
 
 THREADS = 3
 WINDOW_BYTES = 1 << 20
@@ -152,7 +155,9 @@ class Transfer:
 
 
 class Pool:
-    """The file threads."""
+    """The file threads. `programs` is set by the runner: what a file thread has run, its loop starts."""
+
+    programs: "Programs"
 
     def __init__(self, loop: Loop, changed: Callable[[], None], tell: Callable[[Transfer, int, int], None]) -> None:
         self.loop = loop

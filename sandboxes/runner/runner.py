@@ -17,6 +17,7 @@ from .files import Pool, Transfer
 from .jobs import RUNNING_COMMANDS, Jobs
 from .keepers import Keepers, Order
 from .loop import Loop
+from .programs import Programs
 from .stdin import Closed, Full
 
 WARM_DELAY_S = 0.5
@@ -53,6 +54,7 @@ class Runner:
         self._turn = 0
         self._pumping = False
         self.pool = Pool(self.loop, self.pump, self._tell)
+        self.pool.programs = Programs(self.loop, self.keepers, processes=self._processes, open_files=self._open_files)
         self.channel = Channel(self.loop, self._heard, self.pump)
         keepers.take_signals(self.loop, self.keepers.reap)
 

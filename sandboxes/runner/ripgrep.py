@@ -1,0 +1,215 @@
+"""How ripgrep is asked, and what it answers, read record by record as it comes.
+
+Owns its arguments and the shape of a Hit. Must never believe a record: in a sandbox with a root file system that can be
+written, the program may be anything. Must never hold a longer record than RECORD_BYTES.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .programs import ENV
+
+RECORD_BYTES = 4 << 20
+WINDOW_BYTES = 400
+MEMORY_KB = 400_000
+LARGE = "64M"
+"""Where longer lines than fit into memory made it give up, files beyond this are left out."""
+_NUMBER = re.compile(rb'"line_number":(\d{1,18}),')
+_FIRST = re.compile(rb'"submatches":\[(\{.*?"start":\d{1,18},"end":\d{1,18}\})', re.DOTALL)
+_LIMITED = f'ulimit -v {MEMORY_KB}; exec "$0" "$@"'
+
+
+@dataclass
+class Hit:
+    """`column` counts characters from 1. `text` and the lines around it are cut to WINDOW_BYTES; `around`: what comes
+    before and after it, as [line, text]. `line` 0: in a line too long to be looked at."""
+
+    line: int
+    column: int
+    text: str
+    before: list[tuple[int, str]] = field(default_factory=list)
+    after: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass
+class FileHits:
+    """`count`: of matching lines. A file with a NUL is not text, whatever was found in it."""
+
+    path: bytes
+    hits: list[Hit] = field(default_factory=list)
+    count: int = 0
+    is_binary: bool = False
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for, as the host asked. `most`: so many matching lines of one file, and no more."""
+
+    pattern: str
+    literal: bool
+    ignore_case: bool
+    context: int
+    mode: str
+
+
+def found() -> str | None:
+    """Where it is in this image."""
+    return shutil.which("rg", path=ENV["PATH"])
+
+
+def command(rg: str, wanted: Wanted, files: Sequence[str], *, most: int, in_order: bool, careful: bool) -> list[str]:
+    """Files are named one by one, so no rules of its own apply. In order: one after the other, as they are named."""
+    how = ["--no-config", "--no-ignore", "--hidden", "--crlf", "--no-mmap", "--color=never", "--with-filename"]
+    how.append("--ignore-case" if wanted.ignore_case else "--case-sensitive")
+    if wanted.literal:
+        how.append("--fixed-strings")
+    if wanted.mode == "count":
+        how += ["--count", "--null"]
+    else:
+        how += ["--json", f"--max-count={1 if wanted.mode == 'files' else most}"]
+        how.append(f"--context={wanted.context if wanted.mode == 'lines' else 0}")
+    if in_order:
+        how.append("--threads=1")
+    if careful:
+        how.append(f"--max-filesize={LARGE}")
+    return ["/bin/sh", "-c", _LIMITED, rg, *how, f"--regexp={wanted.pattern}", "--", *files]
+
+
+class Counts:
+    """Of `--count --null --crlf`: path, NUL, number, the end of a line."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[FileHits]:
+        *records, self._rest = (self._rest + data).split(b"\n")
+        kept = b""
+        for record in records:
+            path, nul, number = (kept + record.removesuffix(b"\r")).rpartition(b"\0")
+            if nul and number.isdigit():
+                yield FileHits(path, count=int(number[:18]))
+                kept = b""
+            else:  # a newline in a name
+                kept += record + b"\n"
+        self._rest = (kept + self._rest)[-RECORD_BYTES:]
+
+
+class Records:
+    """Of `--json`: yields a file when its end has come."""
+
+    def __init__(self, context: int) -> None:
+        self._context = context
+        self._buffer = bytearray()
+        self._looked = 0
+        self._long: bytes | None = None
+        self._file: FileHits | None = None
+        self._before: list[tuple[int, str]] = []
+
+    @property
+    def unfinished(self) -> FileHits | None:
+        """What was found in the file that it was at."""
+        return self._file
+
+    def feed(self, data: bytes) -> Iterator[FileHits]:
+        self._buffer += data
+        while (end := self._buffer.find(b"\n", self._looked)) >= 0:
+            record = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            self._looked = 0
+            if (done := self._take(record)) is not None:
+                yield done
+        self._looked = len(self._buffer)
+        if self._looked > RECORD_BYTES:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        """Of a record that is too long, its beginning; and where its line number would be, if that is yet to come."""
+        if self._long is None:
+            self._long = bytes(self._buffer)
+        del self._buffer[:-64]
+        self._looked = len(self._buffer)
+
+    def _take(self, record: bytes) -> FileHits | None:
+        if self._long is not None:
+            record, self._long = _repaired(self._long, record), None
+        try:
+            found = json.loads(record)
+            return self._read(found["type"], found["data"])
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+            return None
+
+    def _read(self, kind: str, data: Any) -> FileHits | None:
+        if kind == "begin":
+            self._file, self._before = FileHits(_bytes(data["path"])), []
+        elif kind == "match" and self._file is not None:
+            self._hit(self._file, data)
+        elif kind == "context" and self._file is not None:
+            self._around(self._file, data)
+        elif kind == "end" and self._file is not None:
+            done, self._file = self._file, None
+            done.is_binary = data.get("binary_offset") is not None
+            return done
+        return None
+
+    def _hit(self, file: FileHits, data: Any) -> None:
+        line = _bytes(data["lines"]).rstrip(b"\r\n")
+        matches = data["submatches"]
+        start, end = (int(matches[0]["start"]), int(matches[0]["end"])) if matches else (0, 0)
+        column = len(line[:start].decode(errors="replace")) + 1
+        number = data.get("line_number")
+        hit = Hit(int(number or 0), column, window(line, start, end), before=self._before)
+        self._before = []
+        file.hits.append(hit)
+        file.count += 1
+
+    def _around(self, file: FileHits, data: Any) -> None:
+        number = int(data["line_number"])
+        line = (number, window(_bytes(data["lines"]).rstrip(b"\r\n"), 0, 0))
+        last = file.hits[-1] if file.hits else None
+        if last is not None and number - last.line <= self._context:
+            last.after.append(line)
+        else:
+            self._before.append(line)
+
+
+def _repaired(begin: bytes, end: bytes) -> bytes:
+    """A match whose line, or whose list of places, is too long: with its first place, or without its line."""
+    if (first := _FIRST.search(begin)) is not None:
+        return begin[: first.end()] + b"]}}"
+    number = _NUMBER.search(end)
+    told = int(number[1]) if number else 0
+    data = {"lines": {"text": f"(a line of more than {RECORD_BYTES >> 20} MB)"}, "line_number": told, "submatches": []}
+    return json.dumps({"type": "match", "data": data}).encode()
+
+
+def _bytes(value: Any) -> bytes:
+    if "text" in value:
+        return str(value["text"]).encode("utf-8", "surrogateescape")
+    return base64.b64decode(value["bytes"])
+
+
+def window(line: bytes, start: int, end: int) -> str:
+    """Up to WINDOW_BYTES of the line, around a match, cut between characters; `…` where something is missing."""
+    if len(line) <= WINDOW_BYTES:
+        return line.decode(errors="replace")
+    room = max(0, WINDOW_BYTES - (end - start))
+    begin = max(0, min(start - room // 2, len(line) - WINDOW_BYTES))
+    stop = begin + WINDOW_BYTES
+    while begin and begin < stop and line[begin] & 0xC0 == 0x80:
+        begin += 1
+    while stop < len(line) and stop > begin and line[stop] & 0xC0 == 0x80:
+        stop -= 1
+    shown = line[begin:stop].decode(errors="replace")
+    return ("…" if begin else "") + shown + ("…" if stop < len(line) else "")
+
+
+def complaints(stderr: bytes) -> list[str]:
+    """What it could not read; a file that is gone meanwhile is none."""
+    lines = [os.fsdecode(line) for line in stderr.splitlines() if line]
+    return [line for line in lines if "(os error 2)" not in line]
