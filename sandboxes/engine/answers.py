@@ -10,7 +10,7 @@ from typing import Any
 from sandboxes.errors import FileError, SandboxError
 from sandboxes.runner.frames import BrokenFrame
 
-from .shapes import Entry, RunResult, WriteResult
+from .shapes import Entry, Protected, RunResult, WriteResult
 
 TEXT_LIMIT = 8192
 BIGGEST = 2**62
@@ -36,10 +36,12 @@ FILE_CODES = {
     "not_utf8",
     "too_large",
     "busy",
+    "protected_path",
     "bad_pattern",
     "no_ripgrep",
 }
 LINES = 4000
+PROTECTED_MOST = 50
 NAMES = 200
 DIFF_LIMIT = 1 << 16
 MOVES = 2000
@@ -183,12 +185,35 @@ def run_result(message: dict[str, Any]) -> RunResult:
         stdout_bytes=stdout_bytes,
         stderr_bytes=stderr_bytes,
         lost_bytes=everything if settled else number(good, "lost_bytes", most=everything),
+        protected=_protected(good.get("protected", [])),
+        protected_more=number(good, "protected_more") if "protected_more" in good else 0,
     )
+
+
+def _protected(found: Any) -> tuple[Protected, ...]:
+    if type(found) is not list or len(found) > PROTECTED_MOST:
+        raise BrokenFrame("protected is no list, or too long")
+    for each in found:
+        if type(each) is not list or len(each) != 2:
+            raise BrokenFrame("a protected file that is none")
+    named = [{"path": path, "sealed": sealed} for path, sealed in found]
+    return tuple(Protected(text(each, "path"), flag(each, "sealed")) for each in named)
+
+
+def unsealed(message: dict[str, Any]) -> tuple[str, bool]:
+    """Where the file is, links resolved, and whether it had been sealed."""
+    good = ok(message)
+    return text(good, "path"), flag(good, "was_sealed")
+
+
+def done(message: dict[str, Any]) -> None:
+    ok(message)
 
 
 def write_result(message: dict[str, Any]) -> WriteResult:
     good = ok(message)
-    return WriteResult(path=text(good, "path"), size=number(good, "size"), sha256=sha256(good), report=report(good))
+    is_sealed = "sealed" in good and flag(good, "sealed")
+    return WriteResult(text(good, "path"), number(good, "size"), sha256(good), report(good), sealed=is_sealed)
 
 
 def entries(content: bytes | bytearray) -> tuple[Entry, ...]:

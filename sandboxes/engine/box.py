@@ -6,7 +6,7 @@ save following, stopping and settling what a Pass has already started.
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -73,6 +73,7 @@ class Box:
         self._link = link
         self._oom_at = float("-inf")
         self._oomed = asyncio.Event()
+        self._protection: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     @property
     def boot(self) -> str:
@@ -115,6 +116,21 @@ class Box:
     async def write(self, pass_: "Pass", request: WriteRequest, content: AsyncIterator[bytes]) -> WriteResult:
         pass_.spend(self.sandbox_id, "write")
         return await self._link.guarded(Upload(self._link, pass_.action_id, request, content).run())
+
+    async def unseal(self, pass_: "Pass", path: str) -> tuple[str, bool]:
+        """Where the file is, links resolved, and whether it had been sealed. Commands may change it until the sandbox
+        is started again; tools still may not."""
+        pass_.spend(self.sandbox_id, "unseal")
+        ask = Ask({"op": "unseal", "id": pass_.action_id, "path": path})
+        return await self._told(ask, answers.unsealed, within_s=ANSWER_S)
+
+    async def protect(self, *, more: Sequence[str], exempt: Sequence[str]) -> None:
+        """From now on: names protected beside the built-in ones, and full paths that are not. No Pass: an admin's
+        setting, which the runner holds no longer than it runs."""
+        if (asked := (tuple(more), tuple(exempt))) != self._protection:
+            message = {"op": "protect", "id": self.sandbox_id, "more": list(more), "exempt": list(exempt)}
+            await self._told(Ask(message), answers.done, within_s=ANSWER_S)
+            self._protection = asked
 
     async def read(
         self, pass_: "Pass", path: str, *, offset: int = 0, limit: int | None = None, fixed: bool = False

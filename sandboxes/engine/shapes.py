@@ -105,6 +105,7 @@ class RunResult:
     a signal that did not come from us, and `exit_code` is 128 and that signal's number.
 
     `lost_bytes` were printed and never reached the sink; `stdout_bytes` and `stderr_bytes` are true totals.
+    `protected` are new files under protected names, found right after it; there were `protected_more` beyond these.
     """
 
     exit_code: int
@@ -117,6 +118,16 @@ class RunResult:
     lost_bytes: int
     signalled: bool = False
     reason: str | None = None
+    protected: Sequence["Protected"] = ()
+    protected_more: int = 0
+
+
+@dataclass(frozen=True)
+class Protected:
+    """`sealed`: no command can change, remove or move it from now on; else it was only found."""
+
+    path: str
+    sealed: bool
 
 
 @dataclass(frozen=True)
@@ -124,13 +135,15 @@ class WriteRequest:
     """A whole file. `size` None: as much as comes. `mode` None: as it was, or 0644. `base`: the SHA-256 of what it
     may replace, "" when nothing may be there, None when whatever is there may be; with a base no part of `path` may be
     a link. `version`: the same by version, which an agent read: 12 hex digits, "" when nothing may be there, None when
-    nobody read it; with a version the result has a `report`."""
+    nobody read it; with a version the result has a `report`. `seal`: a person puts a protected file there; it is sealed
+    at once."""
 
     path: str
     size: int | None
     mode: int | None = None
     base: str | None = None
     version: str | None = None
+    seal: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,6 +158,7 @@ class WriteResult:
     size: int
     sha256: str
     report: Mapping[str, Any] = field(default_factory=dict)
+    sealed: bool = False
 
 
 @dataclass(frozen=True)

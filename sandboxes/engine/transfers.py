@@ -89,6 +89,8 @@ class Upload:
             message["base"] = asked.base
         if asked.version is not None:
             message["version"] = asked.version
+        if asked.seal:
+            message["seal"] = True
         channel.send(frames.pack_request(channel.tag, call.ref, message))
         sent = credited = 0
         async with aclosing(self._pieces()) as pieces:

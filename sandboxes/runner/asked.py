@@ -5,11 +5,14 @@ KeyError, TypeError or ValueError, which the host is told. Must never touch a fi
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .copying import Read, Write
 from .files import Pool, Transfer
 from .listing import Listing
+
+if TYPE_CHECKING:
+    from .editing import Wish
 
 Message = Mapping[str, Any]
 Make = Callable[[Pool, int, Message, bytes], Transfer]
@@ -26,7 +29,13 @@ def _list(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
 
 
 def _write(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
-    how = {"size": message["size"], "mode": message["mode"], "base": message.get("base")}
+    how = {
+        "size": message["size"],
+        "mode": message["mode"],
+        "base": message.get("base"),
+        "version": message.get("version"),
+        "seal": message.get("seal") is True,
+    }
     return Write(pool, message["id"], ref, message["path"], **how)
 
 
@@ -63,5 +72,5 @@ def _edit(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
 
 LOOKS: Mapping[str, Make] = {"read": _read, "list": _list, "glob": _glob, "grep": _grep}
 """They change nothing and have no id: who asks again looks again."""
-CHANGES: Mapping[str, Make] = {"write": _write}
+CHANGES: Mapping[str, Make] = {"write": _write, "edit": _edit}
 """Each is done once, by its id."""

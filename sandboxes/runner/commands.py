@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from . import frames
+from .guarding import Guard
 from .keepers import Keeper, Keepers, Order
 from .loop import Loop, Timer
 from .orphans import kill_orphans
@@ -33,13 +34,14 @@ Send = Callable[..., None]
 class Command:
     """Lives in the table of jobs from its request until the host has settled it and its tree is empty."""
 
-    def __init__(self, loop: Loop, job_id: str, changed: Callable[[], None]) -> None:
+    def __init__(self, loop: Loop, guard: Guard, job_id: str, changed: Callable[[], None]) -> None:
         self.id = job_id
         self.ref: int | None = None
         self.result: dict[str, Any] | None = None
         self.tree_empty = False
         self.streams: tuple[Stream, ...] = ()
         self._loop = loop
+        self._guard = guard
         self._changed = changed
         self._keeper: Keeper | None = None
         self._stdin: Stdin | None = None
@@ -47,7 +49,7 @@ class Command:
         self._signalled = False
         self._failure: tuple[str, int] | None = None
         self._cwd = ""
-        self._timed_out = self._stopped = False
+        self._timed_out = self._stopped = self._is_swept = False
         self._killed = 0
         self._started_at = self._exited_at = self._read_at = time.monotonic()
         self._deadline: Timer | None = None
@@ -271,7 +273,7 @@ class Command:
 
     def _check(self) -> None:
         """Ends the command when its child has ended and its output is in."""
-        if self.result is not None or self._exit_code is None:
+        if self.result is not None or self._exit_code is None or self._is_swept:
             return
         if (self._timed_out or self._stopped) and not self.tree_empty:
             return
@@ -283,9 +285,11 @@ class Command:
             if quiet_s < QUIET_S and now - self._exited_at < DRAIN_S:
                 self._loop.later(min(QUIET_S - quiet_s, DRAIN_S), self._check)
                 return
-        self._finish()
+        self._is_swept = True
+        self._guard.after_command(self._finish)
 
-    def _finish(self) -> None:
+    def _finish(self, protected: dict[str, Any]) -> None:
+        """`protected`: what the result says of protected files that are new."""
         if self._deadline is not None:
             self._deadline.cancel()
         if self._stdin is not None:
@@ -305,6 +309,7 @@ class Command:
                 "duration_ms": int((self._exited_at - self._started_at) * 1000),
                 "stdout_bytes": stdout.end,
                 "stderr_bytes": stderr.end,
+                **protected,
             }
         }
         self._tell_begun()

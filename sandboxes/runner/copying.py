@@ -11,23 +11,29 @@ from contextlib import suppress
 
 from . import frames
 from .files import Pool, Refused, Transfer
+from .paths import Content
 from .sending import Outgoing
 
 CREDIT_BYTES = 256 << 10
 NEW_FILE_MODE = 0o644
+KEY_WITHIN_BYTES = 8 << 20
+"""How far a certificate is searched for its key."""
 
 
 class Write(Transfer):
     """`base`: what a person saw at `path` when they approved this: its SHA-256, "" for nothing, None: nobody looked.
     With a base, the path must also lead through no link, or the bytes would land where nobody looked. `size` is None
-    when whoever sends it does not know yet; then its END alone says that it is whole."""
+    when whoever sends it does not know yet; then its END alone says that it is whole. `seal`: a person puts a protected
+    file there, which is sealed at once."""
 
     def __init__(
         self, pool: Pool, job_id: str, ref: int, path: str, *, size: int | None, mode: int | None,
-        base: str | None = None,
+        base: str | None = None, seal: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(pool, job_id, ref, path)
         self._base = base
+        self._seal = seal
+        self._key: Content | None = None
         self._size = size
         self._mode = mode
         self._real = self._temporary = ""
@@ -43,6 +49,7 @@ class Write(Transfer):
             raise Refused("bad_path", "this names no file")
         self._real = os.path.realpath(self.path)
         self._check_links()
+        self._check_protected()
         folder, _ = os.path.split(self._real)
         os.makedirs(folder, exist_ok=True)
         try:
@@ -54,6 +61,7 @@ class Write(Transfer):
                 raise IsADirectoryError(errno.EISDIR, "")
             if not stat.S_ISREG(known.st_mode):
                 raise Refused("not_a_file", "it is no regular file")
+            self._check_holds_no_key()
         if self._mode is None:
             self._mode = stat.S_IMODE(known.st_mode) if known is not None else NEW_FILE_MODE
         name = os.path.join(folder, f".sandgate-{os.urandom(8).hex()}.part")
@@ -64,6 +72,8 @@ class Write(Transfer):
     def _write(self, data: bytes, last: bool) -> None:
         self._sha256.update(data)
         self._written += len(data)
+        if self._key is not None and self._key.feed(data):
+            raise Refused("protected_path", "what was to be written is a private key; nothing was written")
         if self._size is not None and self._written > self._size:
             raise Refused("bad_request", f"more than the {self._size} bytes that were announced")
         view = memoryview(data)
@@ -82,12 +92,26 @@ class Write(Transfer):
         os.fchmod(self._fd, self._mode & 0o777)
         os.fsync(self._fd)  # a machine that stops must not leave the name with nothing behind it
         self._check_links()  # late: what they find must still hold at the rename
+        self._check_protected()
         self._check_base()
         os.close(self._fd)
         self._fd = -1
+        if self._seal:
+            self._pool.guard.lift(self._real)
         os.rename(self._temporary, self._real)
         self._temporary = ""
-        self.end({"ok": {"path": self._real, "size": self._written, "sha256": self._sha256.hexdigest()}})
+        sealed = {"sealed": self._pool.guard.seal(self._real)} if self._seal else {}
+        self.end({"ok": {"path": self._real, "size": self._written, "sha256": self._sha256.hexdigest(), **sealed}})
+
+    def _check_protected(self) -> None:
+        if not self._seal:
+            self._pool.guard.refuse(self.path, os.path.realpath(self._real))
+            self._key = self._key or self._pool.guard.watch(self._real)
+
+    def _check_holds_no_key(self) -> None:
+        """Of what lies there already."""
+        if self._key is not None and holds_key(self._real):
+            raise Refused("protected_path", "it holds a private key: it can be read, and never written")
 
     def _check_links(self) -> None:
         real = os.path.realpath(self.path)
@@ -115,6 +139,15 @@ def _hash_of(path: str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return ""
+
+
+def holds_key(path: str) -> bool:
+    with open(path, "rb") as file:
+        content, left = Content(path), KEY_WITHIN_BYTES
+        while left > 0 and not content.is_decided and (data := file.read(min(left, frames.CHUNK_BYTES))):
+            content.feed(data)
+            left -= len(data)
+        return content.found
 
 
 class Read(Outgoing):

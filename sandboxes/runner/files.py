@@ -17,7 +17,9 @@ from .loop import Loop
 
 if TYPE_CHECKING:
     from .programs import Programs
+    from .guarding import Guard
 
+    from .publishing import Publisher
 THREADS = 3
 WINDOW_BYTES = 1 << 20
 """Of content under way in one transfer, either direction."""
@@ -36,12 +38,14 @@ _CODES = {
     errno.ENOSPC: "no_space",
     errno.EDQUOT: "no_space",
     errno.EFBIG: "no_space",
+    errno.EBUSY: "protected_path",  # a seal, or a folder above one
 }
 _WORDS = {
     "file_not_found": "there is no such file",
     "is_a_directory": "it is a directory",
     "permission_denied_in_sandbox": "the sandbox's user may not do that",
     "no_space": "no space is left in the sandbox",
+    "protected_path": "it is sealed, or holds something that is",
 }
 
 Send = Callable[..., None]
@@ -159,16 +163,21 @@ class Pool:
 
     programs: "Programs"
 
-    def __init__(self, loop: Loop, changed: Callable[[], None], tell: Callable[[Transfer, int, int], None]) -> None:
+    def __init__(
+        self, loop: Loop, changed: Callable[[], None], tell: Callable[[Transfer, int, int], None], guard: "Guard"
+    ) -> None:
         self.loop = loop
         self.changed = changed
         self._tell = tell
+    and all that takes a file's place goes one way."""
         self._ready: SimpleQueue[Transfer] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
+    publisher: "Publisher"
     def tell(self, transfer: Transfer, kind: int, offset: int) -> None:
         self.loop.post(lambda: self._tell(transfer, kind, offset))
 
+        self.guard = guard
     def ready(self, transfer: Transfer) -> None:
         if len(self._threads) < THREADS:
             thread = threading.Thread(target=self._work, daemon=True)

@@ -26,24 +26,21 @@ _LOGINS = (
     r"\.netrc|_netrc|\.pgpass|pgpass\.conf|\.my\.cnf|\.mylogin\.cnf|\.git-credentials|\.pypirc|\.htpasswd"
     r"|\.vault-token|\.dockercfg|\.s3cfg|\.boto|\.terraformrc"
 )
-# (what it is, names that are it, names of these that are not)
-_NAMES = tuple(
-    (what, re.compile(rf"(?s:{yes})\Z"), re.compile(rf"(?s:{no})\Z"))
-    for what, yes, no in (
-        ("environment file", r"\.env(?:[^a-z0-9].*)?|.*\.env|\.envrc.*", rf".*[._-]{_MODEL}|example\.env"),
-        ("SSH key", rf"id_{_KIND}(?:[^a-z.][^.]*)?{_BACKUP}|.+_(?:rsa|ed25519){_BACKUP}", r".*\.pub"),
-        ("SSH key", rf"ssh_host_.*_key{_BACKUP}", r".*\.pub"),
-        ("private key", r".*\.pem", rf"{_PUBLIC_STEM}\.pem"),
-        ("private key", r".*\.key", r"(?:.*[._-])?pub(?:lic)?\.key"),
-        ("key store", rf".*\.(?:{_STORES})|secring\..*", r"\Z."),
-        ("stored login", _LOGINS, r"\Z."),
-        ("file of secrets", rf"\.?(?:secret|credential)s?(?:{_DATA})?|.+\.(?:secret|credential)s?{_DATA}", r"\Z."),
-        ("file of secrets", r".*\.secret\.exs|http-client\.private\.env\.json", r"\Z."),
-        ("cloud login", r".*service[-_]account.*\.json|client_secret.*\.json", rf".*[._-]{_MODEL}\.json"),
-        ("cloud login", r"application_default_credentials\.json|kubeconfig|.*\.kubeconfig", r"\Z."),
-        ("Terraform file of secrets", r".*\.tf(?:vars|state).*", rf".*[._-]{_MODEL}|.*\.tf"),
-    )
+_NAMES = (
+    ("environment file", r"\.env(?:[^a-z0-9].*)?|.*\.env|\.envrc.*", rf".*[._-]{_MODEL}|example\.env"),
+    ("SSH key", rf"id_{_KIND}(?:[^a-z.][^.]*)?{_BACKUP}|.+_(?:rsa|ed25519){_BACKUP}", r".*\.pub"),
+    ("SSH key", rf"ssh_host_.*_key{_BACKUP}", r".*\.pub"),
+    ("private key", r".*\.pem", rf"{_PUBLIC_STEM}\.pem"),
+    ("private key", r".*\.key", r"(?:.*[._-])?pub(?:lic)?\.key"),
+    ("key store", rf".*\.(?:{_STORES})|secring\..*", r"\Z."),
+    ("stored login", _LOGINS, r"\Z."),
+    ("file of secrets", rf"\.?(?:secret|credential)s?(?:{_DATA})?|.+\.(?:secret|credential)s?{_DATA}", r"\Z."),
+    ("file of secrets", r".*\.secret\.exs|http-client\.private\.env\.json", r"\Z."),
+    ("cloud login", r".*service[-_]account.*\.json|client_secret.*\.json", rf".*[._-]{_MODEL}\.json"),
+    ("cloud login", r"application_default_credentials\.json|kubeconfig|.*\.kubeconfig", r"\Z."),
+    ("Terraform file of secrets", r".*\.tf(?:vars|state).*", rf".*[._-]{_MODEL}|.*\.tf"),
 )
+"""What it is, names that are it, and names of these that are not."""
 _LIKELY = re.compile(
     r"env|rsa|dsa|ed25519|_sk|key|pem|secr|credential|netrc|pgpass|\.cnf|pypirc|htpasswd|vault|dockercfg|s3cfg|boto"
     rf"|terraformrc|service|kubeconfig|\.tf|\.(?:{_STORES})"
@@ -62,9 +59,9 @@ _KEY_HEADER = (
     rb"(?:-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
     rb"|PuTTY-User-Key-File-[0-9]|AGE-SECRET-KEY-1)"
 )
-_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t\f\v]*(?:(?:#|//|;)[^\r\n]*)?[\r\n])*[ \t\f\v]*" + _KEY_HEADER)
-_ANY_LINE = re.compile(rb"[\r\n](?:\xef\xbb\xbf)?" + _KEY_HEADER)
-_CERTIFICATE = re.compile(r".*\.(?:pem|crt|cer)\Z", re.DOTALL)
+_FIRST = rb"(?:\xef\xbb\xbf)?(?:[ \t\f\v]*(?:(?:#|//|;)[^\r\n]*)?[\r\n])*[ \t\f\v]*" + _KEY_HEADER
+_ANY_LINE = rb"[\r\n](?:\xef\xbb\xbf)?" + _KEY_HEADER
+_CERTIFICATES = (".pem", ".crt", ".cer")
 
 
 @lru_cache(maxsize=4096)
@@ -82,12 +79,18 @@ def _parts(path: str) -> list[str]:
     return [part for each in normal.split("/") if each for part in fold(each).split("/") if part]
 
 
+@lru_cache(maxsize=1)
+def _patterns() -> list[tuple[str, re.Pattern[str], re.Pattern[str]]]:
+    """Made when first asked for: a sandbox that starts does not wait for it."""
+    return [(what, re.compile(rf"(?s:{yes})\Z"), re.compile(rf"(?s:{no})\Z")) for what, yes, no in _NAMES]
+
+
 def check_name(name: str) -> str | None:
     """What a file of that name is, wherever it lies; None when it is not protected."""
     if name.isascii() and name.isprintable() and not _LIKELY.search(name.lower()):
         return None
     folded = fold(name)
-    for what, yes, no in _NAMES:
+    for what, yes, no in _patterns():
         if yes.match(folded) and not no.match(folded):
             return what
     return None
@@ -180,7 +183,7 @@ class Content:
 
     def __init__(self, path: str) -> None:
         self.found = False
-        self._any_line = bool(_CERTIFICATE.match(fold(posixpath.basename(path))))
+        self._any_line = fold(posixpath.basename(path)).endswith(_CERTIFICATES)
         self._head = bytearray()
         self._tail = b"\n"
 
@@ -193,11 +196,11 @@ class Content:
         """Whether it is one, by what has come so far."""
         if not self.found and self._any_line:
             searched = self._tail + data
-            self.found = bool(_ANY_LINE.search(searched))
+            self.found = bool(re.search(_ANY_LINE, searched))
             self._tail = searched[-_TAIL_BYTES:]
         if not self.found and len(self._head) < HEAD_BYTES:
             self._head += data[: HEAD_BYTES - len(self._head)]
-            self.found = bool(_FIRST.match(self._head))
+            self.found = bool(re.match(_FIRST, self._head))
         return self.found
 
 

@@ -28,9 +28,11 @@ _CALLS = {
     "aarch64": {"setresuid": 147, "setresgid": 149, "geteuid": 175, "getegid": 177, "capset": 91},
 }
 _KEEP = -1
-_MS_BIND = 4096
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MNT_DETACH = 1, 32, 4096, 2
+_CLONE_FS = 0x200
+_PR_SET_KEEPCAPS = 8
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 24, 36, 4, 38
-_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SETPCAP = 5, 6, 7, 8
+_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SETPCAP, _CAP_SYS_ADMIN = 5, 6, 7, 8, 21
 _CAP_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -54,9 +56,33 @@ def thread_as_agent() -> None:
 
 
 def bind(source: str, target: str) -> None:
-    if _libc.mount(source.encode(), target.encode(), None, _MS_BIND, None):
+    if _libc.mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND, None):
         error = ctypes.get_errno()
         raise OSError(error, f"mount {source} on {target}: {os.strerror(error)}")
+
+
+def make_read_only(target: str) -> None:
+    """Of what is bound there."""
+    if _libc.mount(b"none", os.fsencode(target), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None):
+        error = ctypes.get_errno()
+        raise OSError(error, f"remount {target}: {os.strerror(error)}")
+
+
+def unmount(target: str, *, in_use: bool = True) -> None:
+    """`in_use`: also when somebody has it open, or stands in it and would find no way up any more; else OSError."""
+    if _libc.umount2(os.fsencode(target), _MNT_DETACH if in_use else 0):
+        error = ctypes.get_errno()
+        raise OSError(error, f"umount {target}: {os.strerror(error)}")
+
+
+def thread_as_mounting_agent() -> None:
+    """Called first thing in the guard's thread, before PID 1 gives up its own right to mount: the kernel judges its
+    paths by what `agent` may do, it may mount, and has a working directory of its own."""
+    _libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)  # else the last of its users that is root takes them with it
+    thread_as_agent()
+    _capset(effective=1 << _CAP_SYS_ADMIN, permitted=1 << _CAP_SYS_ADMIN)
+    if _libc.unshare(_CLONE_FS):
+        raise NotAllowed(f"unshare: {os.strerror(ctypes.get_errno())}")
 
 
 def be_nobodys() -> None:
@@ -81,16 +107,22 @@ def be_subreaper() -> None:
 
 
 def keep_only_what_keepers_need() -> None:
-    """Drops every other capability, for good: also from what an executed keeper could get back."""
+    """Drops every other capability, for good: also from what an executed keeper could get back. Of the calling thread
+    and of whatever it starts from then on."""
     kept = (_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SETPCAP)
     for cap in range(64):
         if cap not in kept:
             _libc.prctl(_PR_CAPBSET_DROP, cap, 0, 0, 0)
     mask = sum(1 << cap for cap in kept)
+    _capset(effective=mask, permitted=mask)
+    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _capset(*, effective: int, permitted: int) -> None:
+    """Of the calling thread alone, whose inheritable set it empties."""
     head = ctypes.create_string_buffer(struct.pack("Ii", _CAP_VERSION_3, 0))
-    data = ctypes.create_string_buffer(struct.pack("6I", mask, mask, 0, 0, 0, 0))
+    data = ctypes.create_string_buffer(struct.pack("6I", effective, permitted, 0, 0, 0, 0))
     number = _CALLS[platform.machine()]["capset"]
     if _libc.syscall(number, head, data):
         raise NotAllowed(f"capset: {os.strerror(ctypes.get_errno())}")
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

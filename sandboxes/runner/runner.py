@@ -7,6 +7,7 @@ the host's session, and never keep a secret where the sandbox's user could look.
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from . import asked, frames, keepers, resolving, rights
@@ -14,11 +15,15 @@ from .channel import Channel
 from .commands import Command
 from .copying import Write
 from .files import Pool, Transfer
+from .guarding import Guard
 from .jobs import RUNNING_COMMANDS, Jobs
 from .keepers import Keepers, Order
 from .loop import Loop
+from .paths import Protection
 from .programs import Programs
+from .publishing import Publisher
 from .stdin import Closed, Full
+from .stillness import World
 
 WARM_DELAY_S = 0.5
 TOO_MANY = (
@@ -41,25 +46,29 @@ ENV = {
 
 
 class Runner:
-    def __init__(self, keeper: str, boot: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, keeper: str, boot: str, settings: Mapping[str, str], guard: Guard) -> None:
         self.loop = Loop()
+        self.guard = guard
+        guard.post = self.loop.post
         self.keepers = Keepers(keeper)
         self.jobs = Jobs()
         self._boot = boot
         self._processes, self._open_files = int(settings["processes"]), int(settings["open_files"])
         self._reads: dict[int, Transfer] = {}
         self._writes: dict[int, Transfer] = {}
-        self._orders = {"stop": self._stop, "empty": self._empty}
-        self._acts = {"run": self._run, "stdin": self._stdin}
+        self._orders = {"stop": self._stop, "empty": self._empty, "protect": self._protect}
+        self._acts = {"run": self._run, "stdin": self._stdin, "unseal": self._unseal}
         self._turn = 0
         self._pumping = False
-        self.pool = Pool(self.loop, self.pump, self._tell)
+        self.pool = Pool(self.loop, self.pump, self._tell, guard)
         self.pool.programs = Programs(self.loop, self.keepers, processes=self._processes, open_files=self._open_files)
+        self.pool.publisher = Publisher(World(os.getpid()))
         self.channel = Channel(self.loop, self._heard, self.pump)
         keepers.take_signals(self.loop, self.keepers.reap)
 
     def run(self) -> None:
         self.keepers.make_ready()
+        self.guard.wait_until_sealed()
         self.loop.later(WARM_DELAY_S, _warm)
         self.loop.run()
 
@@ -212,7 +221,7 @@ class Runner:
             message["argv"], message["cwd"], env, self._processes, self._open_files,
             stdin=attached[size:], script=attached[:size], stdin_stays_open=background, as_root=message["as_root"],
         )  # fmt: skip
-        command = Command(self.loop, message["id"], self.pump)
+        command = Command(self.loop, self.guard, message["id"], self.pump)
         try:
             command.start(self.keepers, order, None if timeout_s is None else float(timeout_s))
         except OSError as error:
@@ -256,6 +265,19 @@ class Runner:
         else:
             self._answer(ref, {"unknown": True})
 
+    def _protect(self, ref: int, message: dict[str, Any]) -> None:
+        protection = Protection(tuple(message["more"]), frozenset(message["exempt"]))
+        self.guard.obey(protection, self._to_this_client(partial(self._answer, ref)))
+
+    def _unseal(self, ref: int, message: dict[str, Any], attached: bytes) -> None:
+        tell = self._to_this_client(partial(self._answer, ref))
+
+        def unsealed(told: dict[str, Any]) -> None:
+            self.jobs.note(message["id"], told)
+            tell(told)
+
+        self.guard.unseal(message["path"], unsealed)
+
     def _to_this_client(self, tell: Callable[[T], None]) -> Callable[[T], None]:
         """What is told later goes to who asked: after a break, the next client's calls have the same numbers."""
         tag = self.channel.tag
@@ -273,9 +295,9 @@ def _error(code: str, detail: str) -> dict[str, Any]:
     return {"error": {"code": code, "detail": detail}}
 
 
-def prepare(volume: str, resolvers: str) -> None:
+def prepare(volume: str, resolvers: str, guard: Guard) -> None:
     """Lays /work, the home and /var/tmp onto the sandbox's capped volume, and over Docker's list of DNS servers ours;
-    then gives up the right to mount."""
+    then gives up the right to mount, which only the guard's thread keeps."""
     places = {"work": "/work", "home": ENV["HOME"], "tmp": "/var/tmp"}
     os.chmod(volume, 0o700)
     for name, target in places.items():
@@ -289,6 +311,7 @@ def prepare(volume: str, resolvers: str) -> None:
     os.makedirs(hidden, mode=0o555, exist_ok=True)
     # gVisor shows PID 1 with its environment and open files to all; in a /proc mounted anew still. No secret is there.
     rights.bind(hidden, "/proc/1")
+    guard.start()
     rights.keep_only_what_keepers_need()
 
 
@@ -301,7 +324,8 @@ def main() -> None:
     os.setgroups([])
     rights.be_subreaper()
     rights.be_nobodys()
-    prepare(volume, settings.get("resolvers", ""))
     os.chdir("/")
     keepers.reserve_low_fds()
-    Runner(keeper, os.urandom(8).hex(), settings).run()
+    guard = Guard()
+    prepare(volume, settings.get("resolvers", ""), guard)
+    Runner(keeper, os.urandom(8).hex(), settings, guard).run()

@@ -1,0 +1,169 @@
+"""The guard of protected files: refuses writes to them, seals them against commands, tells of those newly made.
+
+Owns one thread, the only one in the sandbox that may mount, and with it the seals and the sweeps. Must never hold the
+runner's loop, and never seal what a person has unsealed before the sandbox is started again.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from . import rights
+from .files import Refused, refusal
+from .paths import BUILT_IN, Content, Protection
+from .sealing import Seals
+from .sweeping import Found, Sweeper
+
+ROOTS = ("/work", "/home/agent")
+"""What outlives a command and its sandbox's stop. /tmp and /var/tmp are for what does not."""
+TOLD_MOST = 50
+KNOWN_MOST = 10_000
+ANSWER_S = 10.0
+T = TypeVar("T")
+Told = dict[str, Any]
+
+
+class Guard:
+    """Without `start` it refuses and knows no seal: so in tests of the rest."""
+
+    def __init__(self, roots: tuple[str, ...] = ROOTS) -> None:
+        self.protection = BUILT_IN
+        self.post: Callable[[Callable[[], None]], None] = lambda call: call()
+        self._seals = Seals(roots)
+        self._roots = roots
+        self._sweeper: Sweeper | None = None
+        self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._unsealed: set[str] = set()
+        self._told: set[tuple[str, bool]] = set()
+        self._may_mount, self._is_ready = threading.Event(), threading.Event()
+
+    def start(self) -> None:
+        """Before PID 1 gives up its right to mount; returns when the thread has what it needs of it."""
+        threading.Thread(target=self._work, daemon=True, name="guard").start()
+        self._may_mount.wait()
+
+    def wait_until_sealed(self) -> None:
+        """What was there at the start."""
+        self._is_ready.wait()
+
+    def _work(self) -> None:
+        try:
+            rights.thread_as_mounting_agent()
+            self._sweeper = Sweeper(self._roots)
+            self._may_mount.set()
+            self._sweep(b"", everything=True)
+        except Exception:  # without it protected files are open to commands, and nobody would know
+            os.write(2, b"runner: the guard of protected files could not start\n")
+            os._exit(70)
+        self._is_ready.set()
+        while True:
+            self._jobs.get()()
+
+    # --- asked by file threads ---------------------------------------------------------------------------------------
+
+    def refuse(self, *paths: str) -> None:
+        """Raises Refused when one of them, the path as asked or the real one, is protected."""
+        for path in paths:
+            if (what := self.protection.check(path)) is not None:
+                where = "it" if path == paths[0] else f"{path}, where this leads,"
+                raise Refused("protected_path", f"{where} is protected ({what}): it can be read, and never written")
+
+    def watch(self, path: str) -> Content | None:
+        """For what is written to, or lies at, the real path; None when it may be anything there."""
+        return None if self.protection.exempts(path) else Content(path)
+
+    def lift(self, path: str) -> bool:
+        """Whether there was a seal."""
+        return self._ask(lambda: self._seals.lift(path), False)
+
+    def seal(self, path: str) -> bool:
+        """Whether it is sealed now."""
+        return self._ask(lambda: self._sealed(path), False)
+
+    def _sealed(self, path: str) -> bool:
+        self._unsealed.discard(path)
+        return self._seals.seal(path)
+
+    def _ask(self, act: Callable[[], T], otherwise: T) -> T:
+        """Of the thread, and waited for."""
+        if not self._may_mount.is_set():
+            return otherwise
+        answers: SimpleQueue[T] = SimpleQueue()
+        self._jobs.put(lambda: answers.put(_kept(act, otherwise)))
+        return answers.get()
+
+    # --- asked by the loop -------------------------------------------------------------------------------------------
+
+    def after_command(self, then: Callable[[dict[str, Any]], None]) -> None:
+        """`then`, on the loop, with what the result says of protected files. At once when nothing was made."""
+        told = self._sweeper.changes() if self._sweeper is not None else b""
+        if told or (self._sweeper is not None and self._sweeper.must_walk):
+            self._do(lambda: self._sweep(told), {}, then)
+        else:
+            then({})
+
+    def unseal(self, path: str, then: Callable[[dict[str, Any]], None]) -> None:
+        """A result: where it was, and whether there was a seal."""
+        self._do(lambda: self._unseal(path), {}, then)
+
+    def obey(self, protection: Protection, then: Callable[[dict[str, Any]], None]) -> None:
+        """From now on; seals what it adds, and lifts what it exempts."""
+        self.protection = protection
+        self._do(lambda: self._obey(protection), {"ok": {}}, then)
+
+    def _do(self, act: Callable[[], Told], otherwise: Told, then: Callable[[Told], None]) -> None:
+        def work() -> None:
+            result = _kept(act, otherwise)
+            self.post(lambda: then(result))
+
+        self._jobs.put(work)
+
+    # --- on the thread -----------------------------------------------------------------------------------------------
+
+    def _sweep(self, told: bytes, *, everything: bool = False) -> dict[str, Any]:
+        assert self._sweeper is not None
+        walks = everything or self._sweeper.must_walk
+        found = self._sweeper.everything() if walks else self._sweeper.among(told)
+        news = [new for each in found if (new := self._take(each)) is not None]
+        more = {"protected_more": len(news) - TOLD_MOST} if len(news) > TOLD_MOST else {}
+        return {"protected": [list(new) for new in news[:TOLD_MOST]], **more} if news else {}
+
+    def _take(self, found: Found) -> tuple[str, bool] | None:
+        path = found.path
+        if path in self._seals or path in self._unsealed:
+            return None
+        new = (path, not found.reported_only and self._seals.seal(path))
+        if new in self._told:
+            return None
+        if len(self._told) < KNOWN_MOST:
+            self._told.add(new)
+        return new
+
+    def _unseal(self, path: str) -> dict[str, Any]:
+        try:
+            real = os.path.realpath(path, strict=True)
+            was_sealed = self._seals.lift(real)
+        except (OSError, ValueError) as error:
+            return refusal(error, path)
+        if was_sealed:
+            self._unsealed.add(real)
+            self._told -= {(real, True), (real, False)}
+        return {"ok": {"path": real, "was_sealed": was_sealed}}
+
+    def _obey(self, protection: Protection) -> dict[str, Any]:
+        assert self._sweeper is not None
+        self._sweeper.obey(protection)
+        for path in protection.exempt:
+            self._seals.lift(path)
+        self._sweep(b"", everything=True)
+        return {"ok": {}}
+
+
+def _kept(act: Callable[[], T], otherwise: T) -> T:
+    try:
+        return act()
+    except OSError as error:
+        os.write(2, f"runner: protected files: {error!r}\n".encode("utf-8", "replace"))
+        return otherwise

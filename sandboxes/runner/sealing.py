@@ -1,0 +1,159 @@
+"""Seals: a protected file mounted read-only over itself, and every folder above it pinned by a mount on itself.
+
+Owns these mounts and nothing else that is mounted. Must only be called on the guard's thread, which alone may mount and
+has a working directory of its own. It never follows a link: names are looked up one by one from a root that the
+sandbox's user cannot move, and what was mounted is compared with what was found before.
+
+The mode loses its write bits too: on a volume this gVisor empties a file that is opened with O_TRUNC before it looks at
+the mount, but not before it looks at the mode, which nobody can change through a read-only mount.
+
+A pin keeps a folder from being renamed. Who stood in it before it was pinned still sees what lies below that mount, so
+a file is sealed there too, in each layer of each folder above it.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from . import rights
+
+MOST_SEALS = 1000
+MOST_PINS = 2000
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Seals:
+    """`roots`: folders that are mounts already, real paths."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = tuple(roots)
+        self._pins: dict[str, int] = {}  # folder → itself, below the pin
+        self._sealed: dict[str, int] = {}  # path → its mode before
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._sealed
+
+    def below(self, folder: str) -> list[str]:
+        return [path for path in self._sealed if path.startswith(folder + "/")]
+
+    def seal(self, path: str) -> bool:
+        """Whether it is sealed now. Not a link, a folder, what lies outside the roots, and what has another name too:
+        through that one it could still be written."""
+        if path in self._sealed:
+            return True
+        root = self._root_of(path)
+        if root is None or len(self._sealed) >= MOST_SEALS or len(self._pins) >= MOST_PINS:
+            return False
+        with suppress(OSError), _opened(root, _FOLDER) as top:
+            return self._seal(root, top, path[len(root) + 1 :].split("/"))
+        return False
+
+    def _seal(self, root: str, top: int, names: list[str]) -> bool:
+        folder, at = root, os.dup(top)
+        try:
+            for name in names[:-1]:
+                folder = f"{folder}/{name}"
+                below, at = at, self._pinned(at, folder, name)
+                os.close(below)
+            if not _is_alone(at, names[-1]):
+                return False
+            mode = _take_write_bits(at, names[-1])
+            done: list[tuple[int, str]] = []
+            for layer, rest in (*self._layers(root, names), (at, names[-1])):
+                done.append((layer, rest))
+                if not _mount_read_only(layer, rest):
+                    _undo(done)
+                    os.chmod(names[-1], mode, dir_fd=at)
+                    return False
+            self._sealed["/".join([root, *names])] = mode
+        finally:
+            os.close(at)
+            os.chdir("/")
+        return True
+
+    def _pinned(self, above: int, folder: str, name: str) -> int:
+        """The folder as it is reached from now on."""
+        found = os.open(name, _FOLDER, dir_fd=above)
+        if folder in self._pins:
+            return found
+        os.fchdir(above)
+        rights.bind(name, name)
+        now = os.open(name, _FOLDER, dir_fd=above)
+        if not os.path.samestat(os.fstat(found), os.fstat(now)):  # somebody put a link or another folder there
+            rights.unmount(name)
+            os.close(found)
+            os.close(now)
+            raise OSError(f"{folder} changed while it was pinned")
+        self._pins[folder] = found
+        return now
+
+    def _layers(self, root: str, names: list[str]) -> Iterator[tuple[int, str]]:
+        for upto in range(1, len(names)):
+            folder = "/".join([root, *names[:upto]])
+            yield self._pins[folder], "/".join(names[upto:])
+
+    def lift(self, path: str) -> bool:
+        """Whether there was a seal. Pins that hold nothing any more go too."""
+        if path not in self._sealed:
+            return False
+        root = self._root_of(path)
+        assert root is not None
+        names = path[len(root) + 1 :].split("/")
+        for layer, rest in self._layers(root, names):
+            os.fchdir(layer)
+            rights.unmount(rest)
+        os.chdir("/")
+        rights.unmount(path)
+        os.chmod(path, self._sealed.pop(path) | stat.S_IWUSR)
+        for upto in range(len(names) - 1, 0, -1):
+            self._unpin("/".join([root, *names[:upto]]))
+        return True
+
+    def _unpin(self, folder: str) -> None:
+        if folder in self._pins and not self.below(folder):
+            with suppress(OSError):  # somebody stands in it: it stays pinned
+                rights.unmount(folder, in_use=False)
+                os.close(self._pins.pop(folder))
+
+    def _root_of(self, path: str) -> str | None:
+        return next((root for root in self._roots if path.startswith(root + "/")), None)
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    fd = os.open(path, flags)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _is_alone(folder: int, name: str) -> bool:
+    known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return stat.S_ISREG(known.st_mode) and known.st_nlink == 1
+
+
+def _take_write_bits(folder: int, name: str) -> int:
+    """What the mode was. Nobody but root has changed what is not the agent's to change."""
+    mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    if mode & 0o222:
+        os.chmod(name, mode & ~0o222, dir_fd=folder)
+    return mode
+
+
+def _mount_read_only(layer: int, rest: str) -> bool:
+    """Compared before and after: a link put there meanwhile would have been followed."""
+    os.fchdir(layer)
+    before = os.stat(rest, follow_symlinks=False)
+    rights.bind(rest, rest)
+    rights.make_read_only(rest)
+    return stat.S_ISREG(before.st_mode) and os.path.samestat(before, os.stat(rest, follow_symlinks=False))
+
+
+def _undo(done: Sequence[tuple[int, str]]) -> None:
+    for layer, rest in done:
+        with suppress(OSError):
+            os.fchdir(layer)
+            rights.unmount(rest)

@@ -1,0 +1,152 @@
+"""Finding what is newly there under a protected name, at the cost of what has changed.
+
+Owns a watch (inotify) on each folder below its roots; reading what they told costs microseconds when nothing was made.
+Must only be called on the guard's thread, save `changes`. Must never follow a link, and never believe that what was
+told is still so.
+
+Packages bring keys and certificates of their own: of what is made inside REPORTED folders the names are told, and no
+more, for who removes or renews them must be able to. A folder in there is looked through once, when it appears.
+"""
+
+import ctypes
+import os
+import stat
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .paths import Folder, Protection, fold
+
+REPORTED = frozenset({"node_modules", "site-packages", ".git", ".venv", ".tox"})
+MOST_WATCHES = 20_000
+WITHIN_S = 5.0
+AGAIN_S = 10.0
+READ_BYTES = 64 << 10
+_MADE, _MOVED_HERE, _ONLY_FOLDERS, _NO_LINK = 0x100, 0x80, 0x01000000, 0x02000000
+_WATCHED = _MADE | _MOVED_HERE | _ONLY_FOLDERS | _NO_LINK
+_IS_FOLDER, _LOST_SOME, _GONE = 0x40000000, 0x4000, 0x8000
+_NONBLOCK_CLOEXEC = 0o4000 | 0o2000000
+_EVENT = struct.Struct("iIII")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Found:
+    path: str
+    reported_only: bool
+
+
+class Sweeper:
+    """`roots`: real paths. What is there already is told by `everything`."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = tuple(roots)
+        self._fd = _libc.inotify_init1(_NONBLOCK_CLOEXEC)
+        self._folders: dict[int, str] = {}
+        self._protection = Protection()
+        self._is_full = False
+        self._walked_at = 0.0
+
+    def obey(self, protection: Protection) -> None:
+        self._protection = protection
+
+    def changes(self) -> bytes:
+        """What was told since; from any thread. Empty, nearly always: then there is nothing to look at."""
+        told = bytearray()
+        while self._fd >= 0:
+            try:
+                told += os.read(self._fd, READ_BYTES)
+            except BlockingIOError:
+                break
+        return bytes(told)
+
+    @property
+    def must_walk(self) -> bool:
+        """Not every folder is watched, and the last look at all of them is some time ago."""
+        return (self._fd < 0 or self._is_full) and time.monotonic() - self._walked_at > AGAIN_S
+
+    def everything(self) -> Iterator[Found]:
+        self._walked_at = time.monotonic()
+        self._is_full = False
+        self._folders.clear()
+        for root in self._roots:
+            yield from self._into(root, time.monotonic() + WITHIN_S, reported=False, look_inside=False)
+
+    def among(self, told: bytes) -> Iterator[Found]:
+        """What is found where `told` says that something was made."""
+        seen: set[tuple[str, str, bool]] = set()
+        until = time.monotonic() + WITHIN_S
+        for watch, mask, name in _events(told):
+            if mask & _LOST_SOME:
+                yield from self.everything()
+            elif mask & _GONE:
+                self._folders.pop(watch, None)
+            elif (folder := self._folders.get(watch)) is not None:
+                made = (folder, name, bool(mask & _IS_FOLDER))
+                if made not in seen:
+                    seen.add(made)
+                    yield from self._one(*made, until)
+
+    def _one(self, folder: str, name: str, is_folder: bool, until: float) -> Iterator[Found]:
+        path, reported = f"{folder}/{name}", _is_reported(folder)
+        if is_folder:
+            yield from self._into(path, until, reported=reported, look_inside=True)
+        elif Folder(folder, self._protection).check(name) and _is_file(path):
+            yield Found(path, reported)
+
+    def _into(self, top: str, until: float, *, reported: bool, look_inside: bool) -> Iterator[Found]:
+        """`look_inside`: also into what is only reported, where nobody watches below its own top."""
+        waiting = [(top, reported)]
+        while waiting and time.monotonic() < until:
+            folder, reported = waiting.pop()
+            is_top = not reported and fold(os.path.basename(folder)) in REPORTED
+            if not reported:
+                self._watch(folder)
+            if (reported or is_top) and not look_inside:
+                continue
+            judge = Folder(folder, self._protection)
+            for entry in _entries(folder):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, reported or is_top))
+                elif judge.check(entry.name) and entry.is_file(follow_symlinks=False):
+                    yield Found(entry.path, reported or is_top)
+        if waiting:
+            self._is_full = True
+
+    def _watch(self, folder: str) -> None:
+        """Before it is read: what is made meanwhile is told then."""
+        if self._fd < 0 or len(self._folders) >= MOST_WATCHES:
+            self._is_full = True
+            return
+        watch = _libc.inotify_add_watch(self._fd, os.fsencode(folder), _WATCHED)
+        if watch >= 0:
+            self._folders[watch] = folder
+
+
+def _is_reported(folder: str) -> bool:
+    return any(fold(part) in REPORTED for part in folder.split("/"))
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:  # gone again
+        return False
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:  # gone, or not the agent's to read
+        return []
+
+
+def _events(told: bytes) -> Iterator[tuple[int, int, str]]:
+    at = 0
+    while at + _EVENT.size <= len(told):
+        watch, mask, _, size = _EVENT.unpack_from(told, at)
+        at += _EVENT.size
+        yield watch, mask, os.fsdecode(told[at : at + size].rstrip(b"\0"))
+        at += size

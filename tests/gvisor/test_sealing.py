@@ -1,0 +1,152 @@
+"""Protected files against commands: what a person puts there is sealed, what a command makes is found after it."""
+
+import pytest
+
+from sandboxes.engine import WriteRequest
+from sandboxes.errors import FileError
+from tests.gvisor.engines import OnePass
+
+KEY = "-----BEGIN " + "PRIVATE KEY-----\nabc\n"
+ATTEMPTS = (
+    "echo x >> {f}", "echo x > {f}", ": > {f}", "truncate -s 0 {f}", "rm -f {f}; cat {f}; false", "mv {f} {f}.x",
+    "mv -f {f} /tmp/k", "ln {f} /work/hard && echo y >> /work/hard", "ln -s {f} /work/soft && echo y >> /work/soft",
+    "chmod 666 {f}", "chown 1000 {f}; touch {f}", "touch {f}", "python3 -c 'import os; os.truncate(\"{f}\", 0)'",
+    "cp {f} /work/copy && echo z > /work/copy && mv -f /work/copy {f}", "umount {f}", "mount -o remount,rw {f}",
+    "echo q > /proc/1/root{f}", "echo q > /proc/self/root{f}", "sed -i s/S/T/ {f}", "dd if=/dev/zero of={f} count=1",
+    "python3 -c 'import os; os.open(\"{f}\", os.O_RDWR)'", "tar cf /tmp/t.tar -C / {r} && echo 1 > /tmp/e && tar xf"
+    " /tmp/t.tar -C / --overwrite", "python3 -c 'import os; os.rename(\"/work/copy2\", \"{f}\")'",
+    "install -m 600 /dev/null {f}", "perl -e 'open F, \">{f}\" or exit 1'", "setfattr -n user.x -v 1 {f}",
+)  # fmt: skip
+
+
+def put(bench, box, path, content=b"S=1\n", seal=True):
+    async def blocks():
+        yield content
+
+    asked = WriteRequest(path=path, size=len(content), seal=seal)
+    return bench.do(box.write(OnePass(box.sandbox_id, "write"), asked, blocks()))
+
+
+def unseal(bench, box, path):
+    return bench.do(box.unseal(OnePass(box.sandbox_id, "unseal"), path))
+
+
+def found(ran):
+    return {each.path: each.sealed for each in ran.result.protected}
+
+
+@pytest.mark.parametrize("path", ["/work/.env", "/work/deep/a/b/id_rsa", "/home/agent/.aws/credentials"])
+def test_nothing_a_command_does_changes_a_sealed_file(bench, box, path):
+    assert put(bench, box, path).sealed
+    for attempt in ATTEMPTS:
+        bench.bash(box, attempt.format(f=path, r=path.lstrip("/")))
+        assert bench.bash(box, f"cat {path}").text == "S=1\n", attempt
+    assert unseal(bench, box, path) == (path, True)
+    assert bench.bash(box, f"echo T >> {path} && cat {path} && rm {path}").text == "S=1\nT\n"
+
+
+def test_what_lies_above_a_sealed_file_stays_where_it_is(bench, box):
+    put(bench, box, "/work/p/q/r/key.pem")
+    moved = "cd /work; mv p pp; mv p/q p/qq; mv p/q/r x; rm -rf p; cat p/q/r/key.pem"
+    assert bench.bash(box, moved).text == "S=1\n"
+    around = (
+        "cd /work/p/q && echo n > r/new && mv r/new r/new2 && mkdir d && mv d e && mv r/new2 /work/out && cat /work/out"
+    )
+    assert bench.bash(box, around).text == "n\n"
+    unseal(bench, box, "/work/p/q/r/key.pem")
+    assert bench.bash(box, "cd /work; mv p/q/r s && mv p pp && rm -rf pp s out").code == 0
+
+
+def test_who_stood_in_the_folder_before_gains_nothing(bench, box):
+    script = (
+        "mkdir -p /work/old/a/b; cd /work/old/a; touch ../there; while [ ! -e ../go ]; do sleep 0.05; done;"
+        "echo evil >> b/key.pem; echo evil > ../a/b/key.pem; rm -f b/key.pem; mv b c; cat b/key.pem"
+    )
+    running = bench.begin(bench.bashing(box, script))
+    assert bench.bash(box, "while [ ! -e /work/old/there ]; do sleep 0.05; done").code == 0
+    assert put(bench, box, "/work/old/a/b/key.pem").sealed
+    bench.bash(box, "touch /work/old/go")
+    assert running.result(60).text == "S=1\n"
+
+
+def test_a_new_protected_file_is_told_and_sealed(bench, box):
+    ran = bench.bash(
+        box, "mkdir -p /work/made/sub && cd /work/made && echo A=1 > .env && echo k > sub/server.key && touch x"
+    )
+    assert found(ran) == {"/work/made/.env": True, "/work/made/sub/server.key": True}
+    again = bench.bash(box, "cd /work/made; echo B >> .env; mv sub other; cat .env; ls")
+    assert (again.text, found(again)) == ("A=1\nsub\nx\n", {})
+
+
+def test_what_is_moved_there_is_found(bench, box):
+    ran = bench.bash(
+        box, "mkdir -p /tmp/in/d && echo 1 > /tmp/in/d/prod.tfvars && mv /tmp/in /work/in && mv /work/in /work/in2"
+    )
+    assert found(ran) == {"/work/in2/d/prod.tfvars": True}
+    assert found(bench.bash(box, "cd /work; echo A > plain; mv plain .envrc")) == {"/work/.envrc": True}
+
+
+def test_a_file_with_a_second_name_is_told_and_not_called_sealed(bench, box):
+    assert found(bench.bash(box, "cd /work; echo A > other; ln other linked.key")) == {"/work/linked.key": False}
+
+
+def test_links_and_folders_are_no_protected_files(bench, box):
+    ran = bench.bash(
+        box, "mkdir -p /work/odd/.env/bin; cd /work/odd; touch .env/bin/activate; ln -s /etc/passwd a.pem; mkfifo b.pem"
+    )
+    assert found(ran) == {}
+
+
+def test_packages_keys_are_only_told(bench, box):
+    made = "cd /work; mkdir -p app/node_modules/a/t app/.venv/lib; touch app/node_modules/a/t/k.pem app/.venv/lib/x.key"
+    assert found(bench.bash(box, made)) == {
+        "/work/app/node_modules/a/t/k.pem": False,
+        "/work/app/.venv/lib/x.key": False,
+    }
+    later = bench.bash(box, "mkdir -p /work/app/node_modules/b; touch /work/app/node_modules/b/k.pem")
+    assert found(later) == {"/work/app/node_modules/b/k.pem": False}
+    assert bench.bash(box, "rm -rf /work/app && ls /work/app").code == 2
+
+
+def test_a_background_command_is_swept_at_its_end(bench, box):
+    ran = bench.bash(box, "touch /work/now.key", background=False)
+    assert found(ran) == {"/work/now.key": True}
+
+
+@pytest.mark.parametrize(
+    "path", ["/work/.env.local", "/work/via/config", "/work/via2", "/work/x/../.netrc", "/tmp/a.key", "/work/.env "]
+)
+def test_a_tool_writes_to_no_protected_path(bench, box, path):
+    bench.bash(box, "cd /work; mkdir -p real/.ssh; ln -sfn real/.ssh via; echo A > real.env; ln -sfn real.env via2")
+    with pytest.raises(FileError) as refused:
+        put(bench, box, path, seal=False)
+    assert refused.value.code == "protected_path"
+    assert "protected" in refused.value.detail
+
+
+def test_a_private_key_is_written_nowhere_by_a_tool(bench, box):
+    for path in ("/work/notes.txt", "/work/new-cert.pem"):
+        with pytest.raises(FileError) as refused:
+            put(bench, box, path, (KEY if "notes" in path else f"x\n{KEY}").encode(), seal=False)
+        assert refused.value.code == "protected_path"
+    assert bench.bash(box, "ls /work/notes.txt /work/new-cert.pem; ls -A /work | grep part").text == ""
+    bench.bash(box, f"printf 'x\\n{KEY}' > /work/has-cert.pem")
+    with pytest.raises(FileError) as refused:
+        put(bench, box, "/work/has-cert.pem", b"other", seal=False)
+    assert refused.value.code == "protected_path"
+
+
+def test_a_person_replaces_a_sealed_file(bench, box):
+    put(bench, box, "/work/rep/.env", b"one")
+    assert put(bench, box, "/work/rep/.env", b"two").sealed
+    assert bench.bash(box, "echo x >> /work/rep/.env; cat /work/rep/.env").text == "two"
+
+
+def test_settings_add_and_exempt(bench, box):
+    bench.bash(box, "cd /work; echo 1 > a.crypt")
+    put(bench, box, "/work/ex/.env", b"one")
+    bench.do(box.protect(more=["*.crypt"], exempt=["/work/ex/.env"]))
+    assert bench.bash(box, "cd /work; echo 2 >> a.crypt; echo 2 >> ex/.env; cat a.crypt ex/.env").text == "1\none2\n"
+    assert put(bench, box, "/work/ex/.env", b"three", seal=False).size == 5
+    bench.do(box.protect(more=[], exempt=[]))
+    assert bench.bash(box, "echo 4 >> /work/ex/.env; cat /work/ex/.env").text == "three"
