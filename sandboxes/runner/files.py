@@ -167,17 +167,15 @@ class Pool:
         self, loop: Loop, changed: Callable[[], None], tell: Callable[[Transfer, int, int], None], guard: "Guard"
     ) -> None:
         self.loop = loop
+        self.guard = guard
         self.changed = changed
         self._tell = tell
-    and all that takes a file's place goes one way."""
         self._ready: SimpleQueue[Transfer] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
-    publisher: "Publisher"
     def tell(self, transfer: Transfer, kind: int, offset: int) -> None:
         self.loop.post(lambda: self._tell(transfer, kind, offset))
 
-        self.guard = guard
     def ready(self, transfer: Transfer) -> None:
         if len(self._threads) < THREADS:
             thread = threading.Thread(target=self._work, daemon=True)
