@@ -5,6 +5,7 @@ given, and a create that fails or is cancelled at any stage leaves nothing.
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -20,7 +21,7 @@ from console.workspaces.stock import STOCK_IMAGES
 from sandboxes.errors import BoxGone, NoRuntime, SandboxError
 from sandboxes.runner.frames import MARKER_BYTES, BrokenFrame
 
-from . import containers, kit
+from . import containers, kit, shims
 from .attach import AttachFailed
 from .box import Box
 from .channel import ChannelLost
@@ -35,8 +36,11 @@ from .network import Network, Openings, no_openings
 from .rules import Lane
 from .shapes import BoxSpec, EngineConfig, Found
 
+log = logging.getLogger("sandgate.engine")
 CREATES_AT_ONCE = 4
 REMOVE_S = 30.0
+STUCK_S, LONG_STUCK_S = 5.0, 10.0
+"""Into a removal, and again: how long a shim may keep it up, when nothing is left below it, and at all."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -234,10 +238,19 @@ class Engine:
         async with self._removals.setdefault(sandbox_id, asyncio.Lock()):
             for each in await self._containers():
                 if each["Labels"][LABEL_SANDBOX] == sandbox_id:
-                    remove = partial(_remove, container_id=each["Id"], is_paused=each["State"] == "paused")
-                    await self.daemon.call(remove, timeout_s=REMOVE_S)
+                    await self._remove(each["Id"], is_paused=each["State"] == "paused")
             await self.network.remove(sandbox_id)
             await (self._disks.put_away(sandbox_id) if keep_disk else self._disks.remove(sandbox_id))
+
+    async def _remove(self, container_id: str, *, is_paused: bool) -> None:
+        remove = partial(_remove, container_id=container_id, is_paused=is_paused)
+        removal = asyncio.ensure_future(self.daemon.call(remove, timeout_s=REMOVE_S))
+        for within_s, even_with_children in ((STUCK_S, False), (LONG_STUCK_S, True)):
+            if (await asyncio.wait([removal], timeout=within_s))[0]:
+                break
+            if pids := await asyncio.to_thread(shims.end_stuck, container_id, even_with_children=even_with_children):
+                log.warning("Removing %s hung: its shim %s was ended.", container_id[:12], pids)
+        await removal
 
     async def _containers(self) -> list[dict[str, Any]]:
         labels = [f"{LABEL_INSTANCE}={self.config.instance}", LABEL_SANDBOX]
