@@ -73,7 +73,7 @@ class Box:
         self._link = link
         self._oom_at = float("-inf")
         self._oomed = asyncio.Event()
-        self._protection: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+        self._protection: tuple[tuple[str, ...], tuple[str, ...]] | None = ((), ())
 
     @property
     def boot(self) -> str:
@@ -132,6 +132,10 @@ class Box:
             await self._told(Ask(message), answers.done, within_s=ANSWER_S)
             self._protection = asked
 
+    def forget_protection(self) -> None:
+        """Its runner is older than this and may have been told something else."""
+        self._protection = None
+
     async def read(
         self, pass_: "Pass", path: str, *, offset: int = 0, limit: int | None = None, fixed: bool = False
     ) -> FileRead:
@@ -145,7 +149,8 @@ class Box:
         LF|CRLF|mixed|none, final_newline, bom, size, lines: [[number, tag, text]], cut: [number of a line shown cut;
         its tag is ""], truncated, next: the offset to go on from, or None}. `offset`: the first line, from 1; `limit`:
         lines, at most 2,000, and 50 KB. `form` hex or base64: {path, version, size, form, offset, data, truncated,
-        next}, `offset` and `limit` being bytes. FileError: file_not_found (with `nearest`: names), is_a_directory (`names`),
+        next}, `offset` and `limit` being bytes. FileError: file_not_found (with `nearest`: names), is_a_directory (with
+        `names`),
         not_utf8 (`offset`: of the byte), not_a_file, permission_denied_in_sandbox, bad_path."""
         pass_.spend(self.sandbox_id, "read")
         return await self._link.guarded(viewing.view(self._link, path, offset=offset, limit=limit, form=form))

@@ -39,6 +39,17 @@ def _write(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
     return Write(pool, message["id"], ref, message["path"], **how)
 
 
+def _view(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    how = {"offset": _number(message["offset"]), "limit": _number(message["limit"]), "form": message["form"]}
+    from .viewing import View
+
+    return View(pool, ref, message["path"], **how)
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
 def _glob(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
     from .finding import Find  # what searches is loaded when first asked for: an idle sandbox need not hold it
 
@@ -70,7 +81,7 @@ def _edit(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
     return Edit(pool, message["id"], ref, _wish(message, attached))
 
 
-LOOKS: Mapping[str, Make] = {"read": _read, "list": _list, "glob": _glob, "grep": _grep}
+LOOKS: Mapping[str, Make] = {"read": _read, "list": _list, "view": _view, "draft": _draft, "glob": _glob, "grep": _grep}
 """They change nothing and have no id: who asks again looks again."""
 CHANGES: Mapping[str, Make] = {"write": _write, "edit": _edit}
 """Each is done once, by its id."""

@@ -8,10 +8,13 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from typing import Any
 
 from . import frames
-from .files import Pool, Refused, Transfer
+from .expecting import REPORTED_BYTES, Expected
+from .files import Pool, Refused, Transfer, nothing_written, without_report
 from .paths import Content
+from .publishing import beside
 from .sending import Outgoing
 
 CREDIT_BYTES = 256 << 10
@@ -22,16 +25,18 @@ KEY_WITHIN_BYTES = 8 << 20
 
 class Write(Transfer):
     """`base`: what a person saw at `path` when they approved this: its SHA-256, "" for nothing, None: nobody looked.
-    With a base, the path must also lead through no link, or the bytes would land where nobody looked. `size` is None
-    when whoever sends it does not know yet; then its END alone says that it is whole. `seal`: a person puts a protected
-    file there, which is sealed at once."""
+    With a base, the path must also lead through no link, or the bytes would land where nobody looked. `version`: the
+    same of what an agent read, and it is told what came of it; links are followed. `size` is None when whoever sends it
+    does not know yet; then its END alone says that it is whole. `seal`: a person puts a protected file there, which is
+    sealed at once."""
 
     def __init__(
         self, pool: Pool, job_id: str, ref: int, path: str, *, size: int | None, mode: int | None,
-        base: str | None = None, seal: bool = False,
+        base: str | None = None, version: str | None = None, seal: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(pool, job_id, ref, path)
-        self._base = base
+        self._expected = Expected(path, base, version)
+        self._kept: bytearray | None = bytearray()
         self._seal = seal
         self._key: Content | None = None
         self._size = size
@@ -48,7 +53,7 @@ class Write(Transfer):
         if "\0" in self.path or self.path.endswith("/"):
             raise Refused("bad_path", "this names no file")
         self._real = os.path.realpath(self.path)
-        self._check_links()
+        self._expected.check_links(self._real)
         self._check_protected()
         folder, _ = os.path.split(self._real)
         os.makedirs(folder, exist_ok=True)
@@ -62,12 +67,11 @@ class Write(Transfer):
             if not stat.S_ISREG(known.st_mode):
                 raise Refused("not_a_file", "it is no regular file")
             self._check_holds_no_key()
+        self._expected.look(self._real)
+        self._asked_mode = self._mode
         if self._mode is None:
             self._mode = stat.S_IMODE(known.st_mode) if known is not None else NEW_FILE_MODE
-        name = os.path.join(folder, f".sandgate-{os.urandom(8).hex()}.part")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._fd = os.open(name, flags, 0o600)
-        self._temporary = name
+        self._temporary, self._fd = beside(self._real)
 
     def _write(self, data: bytes, last: bool) -> None:
         self._sha256.update(data)
@@ -76,6 +80,10 @@ class Write(Transfer):
             raise Refused("protected_path", "what was to be written is a private key; nothing was written")
         if self._size is not None and self._written > self._size:
             raise Refused("bad_request", f"more than the {self._size} bytes that were announced")
+        if self._kept is not None:
+            self._kept += data
+            if self._expected.version is None or len(self._kept) > REPORTED_BYTES:
+                self._kept = None
         view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
@@ -91,17 +99,36 @@ class Write(Transfer):
         assert self._mode is not None
         os.fchmod(self._fd, self._mode & 0o777)
         os.fsync(self._fd)  # a machine that stops must not leave the name with nothing behind it
-        self._check_links()  # late: what they find must still hold at the rename
-        self._check_protected()
-        self._check_base()
         os.close(self._fd)
         self._fd = -1
-        if self._seal:
-            self._pool.guard.lift(self._real)
-        os.rename(self._temporary, self._real)
+        with self._pool.publisher.alone(self._real):
+            self._check_protected()  # late: what is found must still hold when the place is taken
+            self._expected.check_links(os.path.realpath(self.path))
+            if self._seal:
+                self._pool.guard.lift(self._real)
+            held_s = self._expected.put(self._pool.publisher, self._temporary, self._real, self._asked_mode)
         self._temporary = ""
         sealed = {"sealed": self._pool.guard.seal(self._real)} if self._seal else {}
-        self.end({"ok": {"path": self._real, "size": self._written, "sha256": self._sha256.hexdigest(), **sealed}})
+        facts = {"path": self._real, "size": self._written, "sha256": self._sha256.hexdigest(), **sealed}
+        self.end({"ok": {**facts, **self._report(), "held_us": round(held_s * 1e6)}})
+
+    def _report(self) -> dict[str, Any]:
+        if self._expected.version is None:
+            return {}
+        new, sha256 = None if self._kept is None else bytes(self._kept), self._sha256.hexdigest()
+        if new is not None:
+            self._pool.versions.keep(self._real, sha256[:12], new)
+        report = self._expected.report(new, sha256)
+        self.kept_bytes = len(report["diff"]) + sum(len(line[2]) + 40 for line in report["lines"])
+        return {"report": report}
+
+    def refused(self, error: Exception) -> dict[str, Any]:
+        told = super().refused(error)
+        return told if self._expected.version is None else nothing_written(told)
+
+    def forget_output(self) -> None:
+        self.result = without_report(self.result)
+        self.kept_bytes = 0
 
     def _check_protected(self) -> None:
         if not self._seal:
@@ -113,32 +140,12 @@ class Write(Transfer):
         if self._key is not None and holds_key(self._real):
             raise Refused("protected_path", "it holds a private key: it can be read, and never written")
 
-    def _check_links(self) -> None:
-        real = os.path.realpath(self.path)
-        if self._base is not None and real != os.path.normpath(self.path):
-            raise Refused("bad_path", f"it leads through a link to {real}; write to that path itself")
-
-    def _check_base(self) -> None:
-        if self._base is not None and _hash_of(self._real) != self._base:
-            raise Refused("stale_edit", "it is no longer the version this write was made for; nothing was written")
-
     def _drop(self) -> None:
         super()._drop()
         if self._temporary:
             with suppress(OSError):  # somebody of the agent's may have been quicker
                 os.unlink(self._temporary)
             self._temporary = ""
-
-
-def _hash_of(path: str) -> str:
-    """ "" when nothing is there."""
-    import hashlib
-
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return ""
 
 
 def holds_key(path: str) -> bool:

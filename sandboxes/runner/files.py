@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import frames, rights
 from .loop import Loop
+from .versions import Versions
 
 if TYPE_CHECKING:
-    from .programs import Programs
     from .guarding import Guard
-
+    from .programs import Programs
     from .publishing import Publisher
+
 THREADS = 3
 WINDOW_BYTES = 1 << 20
 """Of content under way in one transfer, either direction."""
@@ -37,24 +38,29 @@ _CODES = {
     errno.EROFS: "permission_denied_in_sandbox",
     errno.ENOSPC: "no_space",
     errno.EDQUOT: "no_space",
-    errno.EFBIG: "no_space",
     errno.EBUSY: "protected_path",  # a seal, or a folder above one
+    errno.EFBIG: "no_space",
 }
 _WORDS = {
     "file_not_found": "there is no such file",
     "is_a_directory": "it is a directory",
     "permission_denied_in_sandbox": "the sandbox's user may not do that",
-    "no_space": "no space is left in the sandbox",
     "protected_path": "it is sealed, or holds something that is",
+    "no_space": "no space is left in the sandbox",
 }
+
+_LASTING = {"path", "size", "sha256", "sealed", "code", "detail"}
 
 Send = Callable[..., None]
 
 
 class Refused(Exception):
-    def __init__(self, code: str, detail: str) -> None:
+    """`more`: facts that help to try again, told as they stand."""
+
+    def __init__(self, code: str, detail: str, **more: Any) -> None:
         super().__init__(detail)
         self.code = code
+        self.more = more
 
 
 def refusal(error: Exception, path: str) -> dict[str, Any]:
@@ -66,7 +72,21 @@ def refusal(error: Exception, path: str) -> dict[str, Any]:
         why = _WORDS.get(code) or os.strerror(error.errno).lower()
     else:
         code, why = "bad_path", str(error)
-    return {"error": {"code": code, "detail": f"{path}: {why}.", "path": path}}
+    more = error.more if isinstance(error, Refused) else {}
+    return {"error": {"code": code, "detail": f"{path}: {why}.", "path": path, **more}}
+
+
+def nothing_written(told: dict[str, Any]) -> dict[str, Any]:
+    """A refusal, for an agent that has to know first of all."""
+    told["error"]["detail"] = f"Nothing was written. {told['error']['detail']}"
+    return told
+
+
+def without_report(result: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What stays of a result that the host has: whatever it was, but not what an agent was told of the file."""
+    if result is None:
+        return None
+    return {half: {name: facts[name] for name in facts if name in _LASTING} for half, facts in result.items()}
 
 
 class Transfer:
@@ -111,7 +131,10 @@ class Transfer:
                 step()
             except Exception as error:  # the boundary of a file thread: whatever it was, the host gets an answer
                 self._drop()
-                self.end(refusal(error, self.path))
+                self.end(self.refused(error))
+
+    def refused(self, error: Exception) -> dict[str, Any]:
+        return refusal(error, self.path)
 
     def end(self, result: dict[str, Any]) -> None:
         self._over = True
@@ -159,9 +182,11 @@ class Transfer:
 
 
 class Pool:
-    """The file threads. `programs` is set by the runner: what a file thread has run, its loop starts."""
+    """The file threads. `programs` and `publisher` are set by the runner: what a file thread has run, its loop starts;
+    and all that takes a file's place goes one way."""
 
     programs: "Programs"
+    publisher: "Publisher"
 
     def __init__(
         self, loop: Loop, changed: Callable[[], None], tell: Callable[[Transfer, int, int], None], guard: "Guard"
@@ -170,6 +195,7 @@ class Pool:
         self.guard = guard
         self.changed = changed
         self._tell = tell
+        self.versions = Versions()
         self._ready: SimpleQueue[Transfer] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 

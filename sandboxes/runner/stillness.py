@@ -1,0 +1,115 @@
+"""Everything else in the sandbox held still for the moment in which a file is looked at for the last time and replaced.
+
+Owns the stopping and the going on: PID 1 may signal every process, those of the user and its own keepers, so that
+nothing new can begin either. Must never leave behind a process that it stopped, nor wake one that somebody else had.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from .files import Refused
+
+WITHIN_S = 2.0
+BREATH_S = 0.0005
+"""Between two passes, for those that are on their way to a stop."""
+_STOPPED, _GONE = b"Tt", b"ZXx"
+
+
+class Moment:
+    """`held_s`: how long it was, when it is over."""
+
+    held_s = 0.0
+
+
+class World:
+    """The processes in `proc`, save `own` and its threads. One moment at a time."""
+
+    def __init__(self, own: int, proc: str = "/proc") -> None:
+        self._own, self._proc = own, proc
+        self._one = threading.Lock()
+
+    @contextmanager
+    def still(self) -> Iterator["Moment"]:
+        """Raises Refused when something does not stop in time; then all goes on, and nothing was done."""
+        with self._one:
+            stopped: dict[int, None] = {}
+            moment, began = Moment(), time.monotonic()
+            try:
+                self._stop(stopped, began + WITHIN_S)
+                yield moment
+            finally:
+                for pid in stopped:
+                    with suppress(OSError):
+                        os.kill(pid, signal.SIGCONT)
+                moment.held_s = time.monotonic() - began
+
+    def _stop(self, stopped: dict[int, None], until: float) -> None:
+        """Passes, until in one of them all were still and nobody had come when it was over. A process that forks while
+        it is being stopped leaves a child that only the next list shows."""
+        while True:
+            seen = self._others()
+            moving = [pid for pid in seen if not self._is_still(pid)]
+            if not moving and self._others() <= seen:
+                return
+            if time.monotonic() > until:
+                raise Refused("busy", "what runs in the sandbox could not be held still for a moment; try again")
+            for pid in moving:
+                with suppress(OSError):  # gone, or another container's way of running something here
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped[pid] = None
+            if moving:
+                time.sleep(BREATH_S)
+
+    def _others(self) -> set[int]:
+        return {int(name) for name in os.listdir(self._proc) if name.isdigit()} - {self._own}
+
+    def _is_still(self, pid: int) -> bool:
+        """All its threads; a process whose first thread has ended may have others."""
+        try:
+            state, threads = self._state(f"{self._proc}/{pid}/stat")
+            if threads <= 1:
+                return state in _STOPPED + _GONE
+            return all(
+                self._state(f"{self._proc}/{pid}/task/{name}/stat")[0] in _STOPPED + _GONE
+                for name in os.listdir(f"{self._proc}/{pid}/task")
+            )
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        except OSError:
+            return False
+
+    @staticmethod
+    def _state(path: str) -> tuple[bytes, int]:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            words = os.read(fd, 1024).rpartition(b") ")[2].split()
+        finally:
+            os.close(fd)
+        if not words:  # of a process that ends just now
+            raise ProcessLookupError
+        return words[0], int(words[17])
+
+    def writes(self, file: os.stat_result) -> bool:
+        """Whether somebody holds this file open to write. To be asked while all are still."""
+        return any(self._writes(pid, file) for pid in self._others())
+
+    def _writes(self, pid: int, file: os.stat_result) -> bool:
+        try:
+            names = os.listdir(f"{self._proc}/{pid}/fd")
+        except OSError:  # gone, or one of ours
+            return False
+        for name in names:
+            with suppress(OSError, ValueError):
+                held = os.stat(f"{self._proc}/{pid}/fd/{name}")
+                if (held.st_dev, held.st_ino) == (file.st_dev, file.st_ino) and self._may_write(pid, name):
+                    return True
+        return False
+
+    def _may_write(self, pid: int, name: str) -> bool:
+        with open(f"{self._proc}/{pid}/fdinfo/{name}", "rb") as file:
+            flags = next(line for line in file if line.startswith(b"flags:"))
+        return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
