@@ -35,6 +35,8 @@ class Rules:
             line = line[1:]
         only_dirs = line.endswith("/")
         pattern = line.removesuffix("/")
+        if "" in pattern.removeprefix("/").split("/"):  # `//` is in no path
+            return
         if "/" in pattern:
             self._paths.append((number, negated, only_dirs, Glob(pattern)))
         elif pattern == "**":

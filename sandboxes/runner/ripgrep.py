@@ -16,6 +16,8 @@ from typing import Any
 from .programs import ENV
 
 RECORD_BYTES = 4 << 20
+NUMBER_BYTES = 64
+"""Enough to find a line number that comes in two pieces."""
 WINDOW_BYTES = 400
 MEMORY_KB = 400_000
 LARGE = "64M"
@@ -125,14 +127,14 @@ class Records:
             if (done := self._take(record)) is not None:
                 yield done
         self._looked = len(self._buffer)
-        if self._looked > RECORD_BYTES:
+        if self._long is not None or self._looked > RECORD_BYTES:
             self._shorten()
 
     def _shorten(self) -> None:
         """Of a record that is too long, its beginning; and where its line number would be, if that is yet to come."""
         if self._long is None:
             self._long = bytes(self._buffer)
-        del self._buffer[:-64]
+        del self._buffer[:-NUMBER_BYTES]
         self._looked = len(self._buffer)
 
     def _take(self, record: bytes) -> FileHits | None:
