@@ -89,6 +89,7 @@ class Pass:
         self.sandbox_id: str = action.sandbox_id
         self.digest: str = action.digest
         self.tool: str = action.tool
+        self.tool_version: int = action.tool_version
         self.arguments: Mapping[str, Any] = action.arguments
         self.bases: Mapping[str, str | None] = action.bases
         self._action = action  # as it was when this was made
@@ -125,6 +126,20 @@ def submit(proposal: Proposal) -> Wait | Pass:
     about = {name: proposal.profile.get(name) for name in ("image", "network", "settings_version")}
     states.announce(action, status="pending", actor=caller.actor, profile=about)
     return Wait(action.pk)
+
+
+def asks(proposal: Proposal) -> bool:
+    """Whether a person would be asked, as things are now."""
+    return _judged(proposal)[1].effect == "ask"
+
+
+def done_already(proposal: Proposal) -> Action | None:
+    """The same call, done after a person approved it, whose outcome its agent has not been given yet."""
+    if proposal.idempotency_key:
+        return None
+    own = Action.objects.joinable().filter(agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id)
+    done = own.filter(tool=proposal.tool, status="succeeded").order_by("-created_at")
+    return next((action for action in done if _is_call_of(action, proposal)), None)
 
 
 def check_room(proposal: Proposal) -> None:
@@ -316,11 +331,11 @@ def cancel_approved(action: Action, why: str) -> bool:
     )
 
 
-def supersede(action: Action, why: str, *, code: str = "superseded") -> bool:
-    """Something that the digest binds has changed: nothing runs."""
+def supersede(action: Action, why: str, *, code: str = "superseded", **more: Any) -> bool:
+    """Something that the digest binds has changed: nothing runs. `more`: what its agent is told besides."""
     return states.advance(
         action, old=action.status, new="superseded", actor=audit.SYSTEM, decided_by="system", end_reason=why,
-        error={"code": code, "detail": why},
+        error={**more, "code": code, "detail": why},
     )  # fmt: skip
 
 

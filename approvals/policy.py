@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["command", "write", "read"]
+NEVER_ASK = {"stop": "Stopping never asks."}
 WHAT = {"run": "this line", "write": "this write"}
 
 
@@ -19,7 +20,7 @@ class Verdict:
 def judge(*, kind: Kind, tool: str, gated: bool, mode: str) -> Verdict:
     """`gated` is False for a workspace key, which is the programmatic door; `mode` is the agent's for this kind."""
     if kind == "read":
-        return Verdict("allow", "system", "Reads never ask.")
+        return Verdict("allow", "system", NEVER_ASK.get(tool, "Reads never ask."))
     if not gated:
         return Verdict("allow", "system", "Calls by workspace keys are recorded, not gated.")
     if mode == "never":

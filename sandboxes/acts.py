@@ -7,7 +7,6 @@ takes nothing with it.
 from __future__ import annotations
 
 import asyncio
-import posixpath
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,17 +20,16 @@ from approvals import decisions, gate, payloads
 from approvals.draw import survey
 from approvals.models import Action
 from console.workspaces import bus, db
-from console.workspaces.errors import Invalid, NotFound
+from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
-from . import commands, host, lifecycle, outputs
-from .engine import Seen
+from . import answers, based, commands, host, lifecycle, outputs, protection
 from .errors import CommandEnded, NotAllowed
 from .models import Command, Sandbox
 from .passage import Passage
 from .profiles import NewSandbox
-from .toolsets import named
+from .toolsets import COMMANDS, is_by_host, named
 
 __all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "propose"]
 
@@ -94,25 +92,29 @@ async def propose(
     parent_action: str = "",
     idempotency_key: str | None = None,
     content: Passage | None = None,
+    version: int = 1,
 ) -> Proposed:
     """Recorded, and running or waiting for a person. Raises what the tool's `validate` and the gate raise. `content`:
     of a write whose content comes while it is written."""
     sandbox, agent = await db.read(place, caller, sandbox_id)
     proposal = await validated(
-        caller, sandbox, agent, tool, arguments,
+        caller, sandbox, agent, tool, arguments, version=version,
         reason=reason, conversation=conversation, parent_action=parent_action, idempotency_key=idempotency_key,
     )  # fmt: skip
     if idempotency_key and (known := await db.read(gate.earlier, proposal)):
         return Proposed(known.pk)  # whatever has become of the sandbox since
-    lifecycle.check_live(sandbox)
-    base = None
+    if not is_by_host(tool, version):
+        lifecycle.check_live(sandbox)
+    seen: list[bytes] = []
     if agent and proposal.kind == "write":
-        base = await _base(sandbox.pk, proposal.arguments["path"])
-        proposal = replace(proposal, **_replacing(proposal.arguments["path"], base))
+        if proposal.tool == "edit" and (known := await db.read(gate.done_already, proposal)):
+            return Proposed(known.pk, joined=True)  # drafted again, it would be an edit of what it has itself made
+        proposal, seen = await based.on_what_is_there(proposal)
     if proposal.payloads():
         await db.read(gate.check_room, proposal)
-    proposal = await _kept(proposal, payloads.hold(base.content) if base and base.content is not None else None)
+    proposal = await _kept(proposal, seen)
     hub = host.hub()
+    hub.boxes.protect(sandbox_id, protection.of(agent) if agent else None)
     answer = await hub.ask(hub.dispatcher.submit(proposal, content))
     return Proposed(answer.action_id, isinstance(answer, gate.Wait) and answer.joined)
 
@@ -139,12 +141,13 @@ async def validated(
     tool: str,
     arguments: Mapping[str, Any],
     *,
+    version: int = 1,
     conversation: str = "",
     **more: Any,
 ) -> gate.Proposal:
     """Validated and packed. The files that it would replace are not looked at yet."""
     _check_fits(sandbox, tool)
-    module = named(tool)
+    module = named(tool, version)
     checked, flags = await _off_the_loop(arguments, partial(_checked, module, arguments, agent))
     return gate.Proposal(
         caller=caller,
@@ -183,36 +186,22 @@ def _checked(
     module: ModuleType, arguments: Mapping[str, Any], agent: Agent | None
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     checked = module.validate(arguments, agent)
-    return checked, _flags(checked)
+    told = protection.check_write(checked, agent) if module.KIND == "write" and module.NAME != "unseal" else ()
+    return checked, (*told, *_flags(checked))
 
 
-async def _base(sandbox_id: str, path: str) -> Seen | None:
-    """What a write to `path` would replace."""
-    hub = host.hub()
-    file = await hub.ask(_look(hub, sandbox_id, path))
-    if file is not None and file.path != posixpath.normpath(path):
-        raise Invalid(f"{path} leads through a link to {file.path}. Write to that path itself.", field="path")
-    return file
-
-
-async def _look(hub: host.Hub, sandbox_id: str, path: str) -> Seen | None:
-    return await (await hub.boxes.ready_box(sandbox_id)).look(path)
-
-
-def _replacing(path: str, base: Seen | None) -> dict[str, Any]:
-    """Bound by hash; a short one is kept as a payload too, so that a reviewer sees the difference."""
-    kept = {base.sha256: len(base.content)} if base and base.content is not None else {}
-    return {"bases": {path: base.sha256 if base else None}, "replaced": kept}
-
-
-async def _kept(proposal: gate.Proposal, base: payloads.Held | None) -> gate.Proposal:
-    """Its contents on disk, and out of memory: from here on it may wait for a person."""
-    held = [value for value in (*proposal.arguments.values(), base) if isinstance(value, payloads.Held)]
-    if not held:
+async def _kept(proposal: gate.Proposal, seen: list[bytes]) -> gate.Proposal:
+    """Its contents on disk, and out of memory: from here on it may wait for a person. `seen`: what it would replace,
+    and what it would make of it."""
+    for content in seen:
+        await asyncio.to_thread(_keep, content)
+    if not any(isinstance(value, payloads.Held) for value in proposal.arguments.values()):
         return proposal
-    if base is not None:
-        await asyncio.to_thread(payloads.keep, base)
     return replace(proposal, arguments=await asyncio.to_thread(payloads.keep_all, proposal.arguments))
+
+
+def _keep(content: bytes) -> None:
+    payloads.keep(payloads.hold(content))
 
 
 def _flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:
@@ -288,8 +277,11 @@ def output_now(action: Action) -> CommandOutput | None:
 async def outcome(action: Action) -> dict[str, Any] | None:
     """What became of it, with what it printed; None while it is open."""
     found = action.outcome()
-    if found and found["result"] is not None and (command := await db.read(commands.of_action, action.pk)):
-        found["result"] = {**found["result"], **await _of_command(action, command)}
+    if not found or found["result"] is None:
+        return found
+    found["result"] = {**found["result"], **await db.read(answers.kept, action.pk)}
+    if action.tool in COMMANDS and (command := await db.read(commands.of_action, action.pk)):
+        found["result"] |= await _of_command(action, command)
     return found
 
 

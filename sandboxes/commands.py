@@ -18,8 +18,8 @@ from console.workspaces import audit, changes, ledger, rows
 from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 
-from . import lifecycle
-from .models import Command
+from . import lifecycle, outputs, protection
+from .models import Command, Sandbox
 
 if TYPE_CHECKING:
     from approvals.gate import Pass
@@ -41,6 +41,36 @@ def find(caller: Caller, sandbox_id: str, command_id: str) -> Command:
     if found is None:
         raise NotFound("command", command_id)
     return found
+
+
+def of_caller(caller: Caller, command_id: str) -> Command:
+    """In whichever sandbox of theirs."""
+    visible = Sandbox.objects.visible_to(caller)
+    found = Command.objects.select_related("sandbox").filter(pk=command_id, sandbox__in=visible).first()
+    if found is None:
+        raise NotFound("command", command_id)
+    return found
+
+
+def of_sandbox(sandbox_id: str, command_id: str) -> Command:
+    found = Command.objects.select_related("sandbox").filter(pk=command_id, sandbox_id=sandbox_id).first()
+    if found is None:
+        raise NotFound("command", command_id)
+    return found
+
+
+def not_over(sandbox_id: str) -> list[Command]:
+    """Those that run, and those that left something running; the oldest first."""
+    there = Q(status="running") | Q(left_running=True)
+    return list(Command.objects.filter(there, sandbox_id=sandbox_id).order_by("pk"))
+
+
+def as_it_is(command: Command) -> Command:
+    """A row learns its sizes when the command ends; until then the files know them."""
+    if command.status == "running":
+        for name, size in outputs.Outputs(command.action_id).sizes.items():
+            setattr(command, f"{name}_bytes", size)
+    return command
 
 
 def of_action(action_id: str) -> Command | None:
@@ -84,6 +114,7 @@ def _end(action_id: str, **fields: Any) -> bool:
 @transaction.atomic
 def end_in_background(action_id: str, result: Mapping[str, Any]) -> None:
     if end(action_id, result):
+        protection.record_in_background(action_id, result)
         _tell_end(action_id)
 
 
@@ -116,6 +147,13 @@ def record_stop(command: Command, *, actor: audit.Actor, signal: str) -> None:
         workspace_id=sandbox.workspace_id, actor=actor, event="command.stop", subject_id=command.pk,
         sandbox=sandbox.pk, signal=signal,
     )  # fmt: skip
+
+
+def record_stop_by(action_id: str, command: Command, *, signal: str) -> None:
+    """By the tool, whose action says who."""
+    action = Action.objects.get(pk=action_id)
+    who = audit.Actor("agent", action.agent_id) if action.agent_id else audit.Actor("key", action.key_id or "")
+    record_stop(command, actor=who, signal=signal)
 
 
 def to_follow() -> list[tuple[str, str, bool]]:

@@ -14,15 +14,18 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from django.db import transaction
 
-from approvals import gate
+from approvals import again, gate, payloads
+from approvals.errors import TooMany
 from approvals.models import Action
 from console.workspaces import bus, db
+from console.workspaces.errors import SandgateError
 
-from . import artifacts, commands, counters, lifecycle, reconciling
+from . import answers, artifacts, based, commands, counters, lifecycle, protection, reconciling
 from .boxes import STOPPED, Boxes
 from .engine import Box, Overdue
 from .errors import BoxGone, FileError, SandboxError
@@ -30,10 +33,11 @@ from .following import Following
 from .models import Command
 from .outputs import Outputs
 from .passage import Passage
-from .toolsets import COMMANDS, named
+from .toolsets import COMMANDS, is_by_host, named
+from .toolsets.two import edit
 
 log = logging.getLogger("sandgate.dispatch")
-ANSWERED_AT_ONCE = ("read", "list")  # to a request that is gone with its server
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 STOP_TRIES, STOP_AGAIN_S, STOP_TOLD_S = 50, 0.1, 5.0
 
 
@@ -65,18 +69,22 @@ def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
         commands.end(pass_.action_id, result)
     if pass_.tool == "publish":
         artifacts.record(pass_, result)
+    protection.record(pass_, result)
     lifecycle.touch(pass_.sandbox_id)
     return gate.finish(pass_, status="succeeded", result=result)
 
 
 @transaction.atomic
-def fail(pass_: gate.Pass, *, status: str, code: str, detail: str, began: bool = True) -> bool:
-    """`began` is False when the sandbox refused it before anything ran: then there was no command."""
+def fail(
+    pass_: gate.Pass, *, status: str, code: str, detail: str, began: bool = True, fields: Mapping[str, Any] = NOTHING
+) -> bool:
+    """`began` is False when the sandbox refused it before anything ran: then there was no command. `fields`: what else
+    its agent is told of the error."""
     if pass_.tool in COMMANDS and began:
         commands.lose(pass_.action_id)
     elif pass_.tool in COMMANDS:
         commands.never_began(pass_.action_id)
-    return gate.finish(pass_, status=status, error={"code": code, "detail": detail})
+    return gate.finish(pass_, status=status, error={**fields, "code": code, "detail": detail})
 
 
 def approved() -> list[tuple[str, str]]:
@@ -118,7 +126,7 @@ class Dispatcher:
             pass_ = await db.read(gate.again, action_id)
             if pass_ is None:
                 continue
-            if pass_.tool in ANSWERED_AT_ONCE:
+            if _is_answered_at_once(pass_):
                 await db.write(fail, pass_, status="failed", code="interrupted", detail="The server stopped meanwhile.")
                 continue
             if self._boxes.holds(sandbox_id):
@@ -128,17 +136,19 @@ class Dispatcher:
                 await db.write(fail, pass_, status="unknown", code="sandbox_gone", detail=why)
         await self._following.take_up()
 
-    async def stop(self, command: Command, number: int) -> None:
-        """Signal `number`, then KILL, to the whole tree; returns when it is empty and the row says so. No Pass: it
-        ends what one began."""
-        box = self._boxes.box(command.sandbox_id)
+    async def stop(self, command: Command, number: int) -> int:
+        """Signal `number`, then KILL, to the whole tree; returns how many had to be killed when it is empty and the row
+        says so. No Pass: it ends what one began."""
+        box, killed = self._boxes.box(command.sandbox_id), None
         for _ in range(STOP_TRIES):  # its row is there a moment before the runner hears of it
-            if await box.stop(command.action_id, number) is not None or not await db.read(commands.runs, command.pk):
+            killed = await box.stop(command.action_id, number)
+            if killed is not None or not await db.read(commands.runs, command.pk):
                 break
             await asyncio.sleep(STOP_AGAIN_S)
         if task := self._tasks.get(command.action_id):
             await asyncio.wait([task], timeout=STOP_TOLD_S)
         await self._following.told(command.action_id, within_s=STOP_TOLD_S)
+        return killed or 0
 
     async def close(self) -> None:
         """After the sandboxes have ended: each execution has heard of that, and still has to write its end."""
@@ -178,23 +188,45 @@ class Dispatcher:
         """Whether this cannot start now: superseded when a file is not what was seen, tried again when out of reach."""
         action = await db.read(Action.objects.get, pk=action_id)
         for path, base in action.bases.items():
+            if path == edit.BECOMES:
+                continue
             try:
                 now = await _hash_of(box, path)
             except SandboxError:
                 return True
             if now != base:
-                why = f"{path} is no longer the version this write was made for. Nothing was written."
-                await db.write(gate.supersede, action, why, code="stale_edit")
+                await self._give_back(action, box, path)
                 return True
         return False
 
+    async def _give_back(self, action: Action, box: Box, path: str) -> None:
+        """To its reviewers, when it is an edit that still holds; else to its agent, with the file as it is now."""
+        why = f"Nothing was written. {path} is no longer the version that this {action.tool} was made for."
+        if action.tool != edit.NAME:
+            await db.write(gate.supersede, action, why, code="stale_edit")
+            return
+        try:
+            found = await based.draft(box, action.arguments)
+            await asyncio.to_thread(_keep, found.old, found.new)
+            moved = f"Nothing was written. {path} had changed elsewhere than in these lines."
+            bases, replaced = based.bases_of(action.arguments, found), based.shown(found)
+            await db.write(again.propose_again, action, bases=bases, replaced=replaced, why=moved)
+        except FileError as error:
+            await db.write(gate.supersede, action, error.detail, code="stale_edit", **error.more)
+        except TooMany as error:
+            await db.write(gate.supersede, action, f"{why} {error.detail}", code="stale_edit")
+
     async def execute(self, pass_: gate.Pass, *, resume: bool = False, content: Passage | None = None) -> None:
         """Runs it and writes its end, whatever that is. Without a Pass there is no way in here."""
-        tool, more = named(pass_.tool), [content] if content else []
+        tool, more = named(pass_.tool, pass_.tool_version), [content] if content else []
+        if is_by_host(pass_.tool, pass_.tool_version):
+            return await self._answer(pass_, tool)
         began_at = monotonic()
         try:
             box = await self._boxes.ready_box(pass_.sandbox_id)
             outputs = Outputs(pass_.action_id, self._boxes.output_mb(pass_.sandbox_id))
+            if policy := self._boxes.protection(pass_.sandbox_id):
+                await box.protect(more=policy.more, exempt=policy.exempt)
             goes_on = resume and not _is_told_at_once(pass_)
             ended = await box.resume(pass_, outputs, have=outputs.sizes) if goes_on else None
             # The runner never heard of it: it was committed as running and the server died before sending. It is the
@@ -206,7 +238,7 @@ class Dispatcher:
             log.exception("Action %s could not be followed to its end.", pass_.action_id)
             await self._cut_off(pass_, error)
         else:
-            await db.write(succeed, pass_, result)
+            await self._succeed(pass_, result)
             self._let_go(box, pass_, result)
             if pass_.tool in COMMANDS and not result.get("background"):
                 counters.command_ended(result["status"])
@@ -215,6 +247,24 @@ class Dispatcher:
         finally:
             if content:
                 content.leave()
+
+    async def _answer(self, pass_: gate.Pass, tool: ModuleType) -> None:
+        """What the host knows by itself, or does to what runs."""
+        try:
+            result = await tool.execute(pass_, self)
+        except SandgateError as error:
+            await db.write(fail, pass_, status="failed", code=error.code, detail=error.detail, fields=error.fields)
+        except Exception as error:
+            log.exception("Action %s could not be followed to its end.", pass_.action_id)
+            await self._cut_off(pass_, error)
+        else:
+            await self._succeed(pass_, result)
+
+    async def _succeed(self, pass_: gate.Pass, result: Mapping[str, Any]) -> None:
+        short, long = answers.parts(result)
+        if long:
+            await asyncio.to_thread(answers.keep, pass_.action_id, long)
+        await db.write(succeed, pass_, short)
 
     def _let_go(self, box: Box, pass_: gate.Pass, result: Mapping[str, Any]) -> None:
         """Only now that the result is stored: until then the runner's copy is the only one."""
@@ -241,9 +291,21 @@ class Dispatcher:
         gone, silent = isinstance(error, BoxGone), isinstance(error, Overdue)
         detail = STOPPED if gone and self._boxes.stopping else error.detail
         status = "unknown" if silent else "failed"
-        await db.write(fail, pass_, status=status, code=error.code, detail=detail, began=gone or silent)
+        await db.write(
+            fail, pass_, status=status, code=error.code, detail=detail, began=gone or silent, fields=error.fields
+        )
         if pass_.tool in COMMANDS and (gone or silent):
             counters.command_ended("lost")
+
+
+def _keep(*contents: bytes) -> None:
+    for content in contents:
+        payloads.keep(payloads.hold(content))
+
+
+def _is_answered_at_once(pass_: gate.Pass) -> bool:
+    """To a request that is gone with its server. What changes nothing is more easily asked for again."""
+    return named(pass_.tool, pass_.tool_version).KIND == "read" and pass_.tool != "publish"
 
 
 def _is_told_at_once(pass_: gate.Pass) -> bool:

@@ -44,7 +44,9 @@ class Reads:
         """What was asked for, in memory, and what the row keeps of it."""
         pass_ = await self._let_through(proposal)
         async with _recorded(pass_):
-            found, result = await named(pass_.tool).execute(pass_, await self._boxes.ready_box(pass_.sandbox_id), turn)
+            found, result = await named(pass_.tool, pass_.tool_version).execute(
+                pass_, await self._boxes.ready_box(pass_.sandbox_id), turn
+            )
         await db.write(succeed, pass_, result)
         return found, result
 

@@ -1,7 +1,5 @@
 """Actions: list, follow to the end, take back, and decide by key where the workspace allows that."""
 
-from typing import Any
-
 from django.db.models import prefetch_related_objects
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -10,7 +8,7 @@ from ninja import Router
 from approvals.models import Action
 from console.workspaces import db, permissions
 from console.workspaces.keys import Caller
-from sandboxes import acts
+from sandboxes import acts, tool_acts
 
 from . import answers, gated, listing, schemas
 from .door import SEES_ACTIONS, caller, door
@@ -58,7 +56,7 @@ async def get_action(request: HttpRequest, action_id: str, wait: Wait = 0) -> Ht
     else:
         action = await acts.settled(who, action_id, wait_s=0)
     gated.given(request, action)
-    return await _whole(action)
+    return await _whole(who, action)
 
 
 @door(
@@ -67,7 +65,8 @@ async def get_action(request: HttpRequest, action_id: str, wait: Wait = 0) -> Ht
 )  # fmt: skip
 async def cancel_action(request: HttpRequest, action_id: str) -> HttpResponseBase:
     """Take back an action that has not started. One that has stays as it is; the answer says how it is."""
-    return await _whole(await acts.cancel(caller(request), action_id))
+    who = caller(request)
+    return await _whole(who, await acts.cancel(who, action_id))
 
 
 @door(
@@ -77,13 +76,13 @@ async def cancel_action(request: HttpRequest, action_id: str) -> HttpResponseBas
 async def decide_action(request: HttpRequest, action_id: str, body: schemas.NewDecision) -> HttpResponseBase:
     """Approve or deny an action. For the exact `digest` that was looked at, and only in a workspace that lets keys
     decide. A denial needs a reason; the agent is told it."""
-    return await _whole(
-        await acts.decide_by_key(caller(request), action_id, body.verdict, digest=body.digest, reason=body.reason)
-    )
+    who = caller(request)
+    action = await acts.decide_by_key(who, action_id, body.verdict, digest=body.digest, reason=body.reason)
+    return await _whole(who, action)
 
 
-async def _whole(action: Action) -> HttpResponseBase:
-    outcome: dict[str, Any] | None = await acts.outcome(action)
+async def _whole(who: Caller, action: Action) -> HttpResponseBase:
+    outcome = await tool_acts.said(who, action)
     await db.read(prefetch_related_objects, [action], "decisions__by__user")
     result = (outcome or {}).get("result") or {}
     size = sum(len(result.get(name, "")) for name in ("stdout", "stderr"))

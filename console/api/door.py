@@ -83,11 +83,12 @@ def door(
     shown_once: tuple[str, ...] = (),
     streams: Mapping[str, Any] | None = None,
     takes_bytes: bool = False,
+    headers: Iterable[Mapping[str, Any]] = (),
 ) -> Callable[[View], View]:
     """`may`: any one of these permissions opens it; none: every key. `fails`: the codes it can refuse with, beyond
     those that every call can. `shown_once`: fields of the answer that no repeated call is given. `streams`: media types
     of an answer 200 that is no JSON, as the document has them. `takes_bytes`: the body is no JSON; the view reads it as
-    it comes (`console.streamed`)."""
+    it comes (`console.streamed`). `headers`: those that it looks at, as the document has them."""
     rules = Door(may, keys, has_body=method in ("POST", "PUT") and not takes_bytes)
     refusals = _by_status(
         {*fails, *_always(rules, path, once=_takes_a_key(method, gate)), *(["too_large"] if takes_bytes else [])}
@@ -104,7 +105,7 @@ def door(
             operation_id=view.__name__,
             summary=summary,
             description=f"{description.strip()}\n\n{_in_words(rules, gate)}".strip(),
-            openapi_extra=_extra(rules, method, gate, refusals, streams) | (BYTES if takes_bytes else {}),
+            openapi_extra=_extra(rules, method, gate, refusals, streams, headers) | (BYTES if takes_bytes else {}),
             include_in_schema=method != "HEAD",  # it is what GET is, without its body
         )(acting)
         return view
@@ -119,14 +120,20 @@ def _in_words(rules: Door, gate: Gate) -> str:
 
 
 def _extra(
-    rules: Door, method: str, gate: Gate, refusals: Mapping[int, set[str]], streams: Mapping[str, Any] | None
+    rules: Door,
+    method: str,
+    gate: Gate,
+    refusals: Mapping[int, set[str]],
+    streams: Mapping[str, Any] | None,
+    headers: Iterable[Mapping[str, Any]],
 ) -> dict[str, Any]:
     described: dict[int, dict[str, Any]] = {
         status: {"description": " · ".join(f"`{code}`" for code in sorted(codes))} for status, codes in refusals.items()
     }
     described |= {200: {"content": dict(streams)}} if streams else {}
     found = {"x-permission": list(rules.may), "x-keys": rules.keys, "x-gate": gate, "responses": described}
-    return found | ({"parameters": [once.PARAMETER]} if _takes_a_key(method, gate) else {})
+    parameters = [*([once.PARAMETER] if _takes_a_key(method, gate) else []), *headers]
+    return found | ({"parameters": parameters} if parameters else {})
 
 
 def _takes_a_key(method: str, gate: Gate) -> bool:

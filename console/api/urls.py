@@ -15,6 +15,7 @@ from . import (
     members,
     raw_files,
     sandboxes,
+    tools,
     workspace,
 )
 from .body import Parsed
@@ -40,7 +41,7 @@ api = Api(
     parser=Parsed(),
 )
 for noun in (
-    sandboxes, commands, events, files, raw_files, artifacts, actions, agents, exceptions, members, keys, audit,
+    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, exceptions, members, keys, audit,
     workspace, me,
 ):  # fmt: skip
     api.add_router("", noun.router)

@@ -24,6 +24,7 @@ STEERING = re.compile(
     r"|GIT_.*|SSH_.*|HGRCPATH|EDITOR|VISUAL|BROWSER|.*PAGER|LESS|LESSOPEN|LESSCLOSE|MANPATH"
     r"|OPENSSL_.*|SSL_.*|SSLKEYLOGFILE|CURL_.*|WGETRC|TAR_OPTIONS|ZIPOPT|UNZIP|GREP_OPTIONS|SQLITE_.*)\Z"
 )
+VERSION = re.compile(r"([0-9a-f]{12})?\Z")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -61,6 +62,13 @@ def seconds(value: object, *, field: str, most: int) -> float:
         raise Invalid(f"`{field}` is more than 0 and at most {most} seconds, not {value!r}.", field=field)
     number = float(value)  # type: ignore[arg-type]
     return int(number) if number.is_integer() else number
+
+
+def version(value: object, *, field: str = "version") -> str:
+    """Of a file, as a read tells it; empty: nothing may be there."""
+    if not isinstance(value, str) or not VERSION.match(value):
+        raise Invalid(f"`{field}` is 12 hex digits, as a read of the file shows it.", field=field)
+    return value
 
 
 def flag(value: object, *, field: str) -> bool:

@@ -34,7 +34,7 @@ class Streamed(dict[str, Any]):
 def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:
     """`content` is bytes or what has arrived of them; it stands in the arguments as text or as reference, unkept until
     the call is let in. Or it is Streamed, but not by an agent: a person must be able to see it before it is written."""
-    check.only(arguments, "path", "content", "mode")
+    check.only(arguments, "path", "content", "mode", "version", "protected")
     content, mode = arguments.get("content"), arguments.get("mode")
     if not isinstance(content, bytes | payloads.Held | Streamed) or (agent and isinstance(content, Streamed)):
         raise Invalid("`content` is missing.", field="content")
@@ -42,7 +42,21 @@ def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any
         raise Invalid(f"`content` has {size} bytes; the limit is {CONTENT_BYTES}.", field="content")
     if mode is not None and (not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o777):
         raise Invalid("`mode` is a number from 0 to 511 (0o777).", field="mode")
-    return {"path": check.path(arguments.get("path")), "content": _pack(content), "mode": mode}
+    more = {"version": check.version(arguments["version"])} if arguments.get("version") is not None else {}
+    path = check.path(arguments.get("path"))
+    if check.flag(arguments.get("protected", False), field="protected"):
+        if agent:
+            raise FileError("protected_path", f"{path}: only a person's key puts a protected file there.", path=path)
+        more["protected"] = True
+    return {"path": path, "content": _pack(content), "mode": mode, **more}
+
+
+def as_bytes(content: str) -> bytes:
+    """Of a text in a call."""
+    try:
+        return content.encode()
+    except UnicodeEncodeError:
+        raise Invalid("`content` holds half a surrogate pair, so it is no valid Unicode.", field="content") from None
 
 
 def _pack(content: bytes | payloads.Held | Streamed) -> str | dict[str, Any]:
@@ -65,7 +79,9 @@ async def execute(
     size = len(content.encode()) if isinstance(content, str) else content["size"]
     path = arguments["path"]
     base = (pass_.bases[path] or "") if path in pass_.bases else None
-    request = WriteRequest(path=path, size=size, mode=arguments["mode"], base=base)
+    version = arguments.get("version")
+    seal = bool(arguments.get("protected"))
+    request = WriteRequest(path=path, size=size, mode=arguments["mode"], base=base, version=version, seal=seal)
     chunks = content_comes.pieces() if content_comes else _chunks(content, path)
     return result(await box.write(pass_, request, chunks), outputs)
 
@@ -82,4 +98,6 @@ async def _chunks(content: str | Mapping[str, Any], path: str) -> AsyncIterator[
 
 
 def result(ended: Any, outputs: "Outputs") -> dict[str, Any]:
-    return {"path": ended.path, "size": ended.size, "sha256": ended.sha256}
+    """What the row keeps of a WriteResult; with what its agent is told, where it named a version."""
+    sealed = {"protected": [{"path": ended.path, "sealed": True}]} if ended.sealed else {}
+    return {**ended.report, "path": ended.path, "size": ended.size, "sha256": ended.sha256, **sealed}

@@ -22,8 +22,11 @@ from .sandboxes import (
     NewInstall,
     NewSandbox,
     PerStream,
+    ProtectedFile,
     Sandbox,
     Signal,
+    Unseal,
+    Unsealed,
     Written,
 )
 from .shared import (
@@ -32,6 +35,7 @@ from .shared import (
     Limit,
     Problem,
 )
+from .tools import NewToolCall, ToolFormat, Tools
 from .workspaces import (
     Agent,
     Agents,
@@ -97,10 +101,16 @@ __all__ = [
     "NewMember",
     "NewNetworkException",
     "NewSandbox",
+    "NewToolCall",
     "PerStream",
     "Problem",
+    "ProtectedFile",
     "Sandbox",
     "Signal",
+    "Unseal",
+    "Unsealed",
+    "ToolFormat",
+    "Tools",
     "WorkspaceSettings",
     "WorkspaceSettingsNow",
     "Written",

@@ -1,0 +1,102 @@
+"""What a gated write or edit is made for: the file as it is now, bound by hash and kept for the reviewer's difference.
+
+Looks into the sandbox before anybody is asked, and again before an approved one starts. Must never write there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from approvals import gate
+from console.workspaces import db
+from console.workspaces.errors import Invalid
+
+from . import host
+from .engine import Box, Draft, Seen
+from .errors import FileError
+from .toolsets import unseal
+from .toolsets.two import edit
+
+VERSION_DIGITS = 12
+
+
+async def on_what_is_there(proposal: gate.Proposal) -> tuple[gate.Proposal, list[bytes]]:
+    """The proposal, bound to it, and the contents to keep. Raises FileError when it could not be done now: nobody is
+    asked for what is refused anyway."""
+    if proposal.tool == unseal.NAME:  # what it holds is nobody's here
+        return proposal, []
+    if proposal.tool == edit.NAME:
+        return await _drafted(proposal)
+    path = proposal.arguments["path"]
+    file = await _looked(proposal.sandbox_id, path)
+    _check_version(proposal.arguments, file)
+    proposal = replace(proposal, bases={path: file.sha256 if file else None})
+    if file is None or file.content is None:
+        return proposal, []
+    return replace(proposal, replaced={file.sha256: len(file.content)}), [file.content]
+
+
+async def _drafted(proposal: gate.Proposal) -> tuple[gate.Proposal, list[bytes]]:
+    """One that nobody is asked for is judged where it is made, and may be carried over there."""
+    if not await db.read(gate.asks, proposal):
+        return proposal, []
+    hub = host.hub()
+    found = await hub.ask(_draft(hub, proposal.sandbox_id, proposal.arguments))
+    _check_no_link(proposal.arguments["path"], found.path)
+    if not found.changed:  # bound to that, it can do nothing
+        proposal = replace(proposal, kind="read")
+    return replace(proposal, bases=bases_of(proposal.arguments, found), replaced=shown(found)), [found.old, found.new]
+
+
+def bases_of(arguments: Mapping[str, Any], found: Draft) -> dict[str, str | None]:
+    return {arguments["path"]: found.sha256, edit.BECOMES: found.becomes}
+
+
+def shown(found: Draft) -> dict[str, int]:
+    """SHA-256 → bytes of both sides of its difference."""
+    return {found.sha256: len(found.old), found.becomes: len(found.new)}
+
+
+async def _draft(hub: host.Hub, sandbox_id: str, arguments: Mapping[str, Any]) -> Draft:
+    return await draft(await hub.boxes.ready_box(sandbox_id), arguments)
+
+
+async def draft(box: Box, arguments: Mapping[str, Any]) -> Draft:
+    """What the edit would do now, whatever it was made for before."""
+    return await box.draft(edit.request(arguments, {}))
+
+
+async def _looked(sandbox_id: str, path: str) -> Seen | None:
+    """What a write to `path` would replace."""
+    hub = host.hub()
+    file = await hub.ask(_look(hub, sandbox_id, path))
+    if file is not None:
+        _check_no_link(path, file.path)
+    return file
+
+
+async def _look(hub: host.Hub, sandbox_id: str, path: str) -> Seen | None:
+    return await (await hub.boxes.ready_box(sandbox_id)).look(path)
+
+
+def _check_no_link(path: str, real: str) -> None:
+    if real != posixpath.normpath(path):
+        raise Invalid(f"{path} leads through a link to {real}. Write to that path itself.", field="path")
+
+
+def _check_version(arguments: Mapping[str, Any], file: Seen | None) -> None:
+    """What its agent has read must be what is there."""
+    version, path = arguments.get("version"), arguments["path"]
+    there = file.sha256[:VERSION_DIGITS] if file else ""
+    if version is None or version == there:
+        return
+    if not version:
+        why = f"{path} is there already, in version {there}. Read it, and give that version to replace it."
+    elif file is None:
+        why = f"{path} is not there any more. Leave `version` out to write it anew."
+    else:
+        why = f"{path} changed since you read it: it is version {there} now. Read it again."
+    raise FileError("stale_edit", f"Nothing was written. {why}", path=path, version=there)

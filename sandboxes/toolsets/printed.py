@@ -1,0 +1,45 @@
+"""What a command printed and how it ended, as a model reads it: short, with where to find what was left out. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+HEAD_CHARACTERS, TAIL_CHARACTERS = 10_000, 20_000  # of each stream; the end of it says more
+
+
+def text(result: Mapping[str, Any], *, can_follow: bool = True) -> str:
+    """Of a `run`. `can_follow`: whether there is a tool to see the rest with."""
+    if result.get("background"):
+        about = "Use follow with this id to see what it prints, stop to end it."
+        return f"Started in the background as {result['id']}. {about}"
+    parts = [_how(result), *(_stream(result, name, can_follow) for name in ("stdout", "stderr"))]
+    if left := result.get("left_running"):
+        parts.append(f"It left processes running: {', '.join(left)}. Use stop with this id to end them.")
+    return "\n".join(part for part in parts if part)
+
+
+def _how(result: Mapping[str, Any]) -> str:
+    took = f"after {result['duration_ms'] / 1000:.1f} s"
+    if result.get("timed_out"):
+        return f"Stopped at its time limit {took}, exit code {result['exit_code']}. This is what it printed until then."
+    if result.get("reason") == "oom":
+        return f"Killed because the sandbox's memory was full, {took}, exit code {result['exit_code']}."
+    how = {"stopped": "Stopped", "signalled": "Ended by a signal"}.get(str(result.get("status")), "Ended")
+    return f"{how} {took}, exit code {result['exit_code']}."
+
+
+def _stream(result: Mapping[str, Any], name: str, can_follow: bool) -> str:
+    content, total = str(result.get(name, "")), int(result.get(f"{name}_bytes", 0))
+    if not total:
+        return "" if name == "stderr" else "It printed nothing to stdout."
+    shown, left_out = _shortened(content)
+    if not left_out and not result.get("truncated"):
+        return f"{name}:\n{shown}"
+    rest = f"; to see the rest: follow {{id: {result.get('id')}, stream: {name}, offset: 0}}" if can_follow else ""
+    return f"{name}, {total} bytes, shortened{rest}:\n{shown}"
+
+
+def _shortened(content: str) -> tuple[str, bool]:
+    if len(content) <= HEAD_CHARACTERS + TAIL_CHARACTERS:
+        return content, False
+    left_out = len(content) - HEAD_CHARACTERS - TAIL_CHARACTERS
+    return f"{content[:HEAD_CHARACTERS]}\n[… {left_out} characters left out …]\n{content[-TAIL_CHARACTERS:]}", True

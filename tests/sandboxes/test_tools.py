@@ -1,0 +1,139 @@
+"""The tools as agents know them: their schemas are promises, and what a model sends is checked against them."""
+
+import hashlib
+import json
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from console.workspaces.models import Agent
+from sandboxes import toolsets
+from sandboxes.toolsets import BadArguments, schemas
+
+ALL = [tool for number in (1, 2) for tool in toolsets.toolset(number).values()]
+named = pytest.mark.parametrize("tool", ALL, ids=lambda tool: f"{tool.toolset}-{tool.name}")
+PROMISED_SCHEMAS = "a9a66e9c93605630bae9f5a83db1ee1d4f65fcfa354bc71ecc236b0872bfb955"
+
+
+def pinned(number: int) -> str:
+    found = {tool.name: [tool.description, tool.schema] for tool in toolsets.toolset(number).values()}
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def test_each_toolset_has_the_tools_that_its_agents_were_promised():
+    assert set(toolsets.toolset(1)) == {"list_files", "read_file", "run_command", "write_file"}
+    assert set(toolsets.toolset(2)) == {
+        "read", "edit", "write", "glob", "grep", "run", "follow", "stop", "processes", "publish",
+    }  # fmt: skip
+
+
+def test_an_agent_pinned_to_toolset_1_keeps_its_very_descriptions_and_schemas():
+    """A difference here breaks agents that were built and tested with these words: make a new toolset instead."""
+    assert pinned(1) == PROMISED_SCHEMAS
+
+
+@named
+def test_a_schema_is_strict_and_every_argument_is_described(tool):
+    jsonschema.Draft202012Validator.check_schema(tool.schema)
+    assert tool.schema["additionalProperties"] is False
+    for name, schema in tool.schema["properties"].items():
+        assert len(schema["description"]) > 10, name
+    assert 20 < len(tool.description) < 1024
+
+
+@named
+def test_its_schema_has_no_choice_at_the_top_which_some_models_refuse(tool):
+    assert not {"anyOf", "oneOf", "allOf"} & set(tool.schema)
+
+
+@named
+def test_its_own_example_is_a_right_call(tool):
+    jsonschema.validate(tool.example, tool.schema)
+    tool.act.validate(tool.arguments(tool.example), Agent())
+
+
+@named
+def test_what_is_left_null_is_left_out(tool):
+    everything = {name: tool.example.get(name) for name in tool.schema["properties"]}
+    assert tool.arguments(everything) == tool.arguments(tool.example)
+
+
+@named
+def test_a_stranger_among_its_arguments_is_named_beside_those_there_are(tool):
+    with pytest.raises(BadArguments) as refusal:
+        tool.arguments({**tool.example, "stranger": 1})
+    assert refusal.value.fields["field"] == "arguments.stranger"
+    assert refusal.value.fields["example"] == tool.example
+
+
+@named
+def test_a_missing_argument_is_named(tool):
+    for name in tool.schema["required"]:
+        with pytest.raises(BadArguments, match="is missing") as refusal:
+            tool.arguments({key: value for key, value in tool.example.items() if key != name})
+        assert refusal.value.fields["field"] == f"arguments.{name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "field", "word"),
+    [
+        ("run", {"command": 5}, "command", "a text, not a whole number"),
+        ("run", {"command": "ls", "timeout_s": 601}, "timeout_s", "at most 600"),
+        ("run", {"command": "ls", "timeout_s": True}, "timeout_s", "not true or false"),
+        ("run", {"command": "ls", "env": {"A": 1}}, "env.A", "a text"),
+        ("run", {"argv": ["ls", 1]}, "argv.1", "a text"),
+        ("edit", {"path": "a", "version": "3f9", "edits": [{"do": "delete"}]}, "version", "does not match"),
+        ("edit", {"path": "a", "version": "3f9c0b71d2ae", "edits": []}, "edits", "the least is 1"),
+        ("edit", {"path": "a", "version": "3f9c0b71d2ae", "edits": [{"do": "swap"}]}, "edits.0.do", "one of replace"),
+        ("edit", {"path": "a", "version": "3f9c0b71d2ae", "edits": [{"from": "1"}]}, "edits.0.do", "missing"),
+        ("edit", {"path": "a", "version": "3f9c0b71d2ae", "edits": ["x"]}, "edits.0", "an object, not a text"),
+        ("write", {"path": "", "content": ""}, "path", "empty"),
+        ("stop", {"id": "cmd_1", "signal": "STOP"}, "signal", "one of TERM"),
+        ("follow", {"id": "cmd_1", "wait_s": 56}, "wait_s", "at most 55"),
+    ],
+)
+def test_a_wrong_argument_is_told_by_its_place_and_what_would_be_right(name, sent, field, word):
+    with pytest.raises(BadArguments, match=word) as refusal:
+        toolsets.tool(2, name).arguments(sent)
+    assert refusal.value.fields["field"] == f"arguments.{field}"
+
+
+@pytest.mark.parametrize("sent", [None, [], "x", 1])
+def test_arguments_that_are_no_object_are_refused(sent):
+    with pytest.raises(BadArguments) as refusal:
+        toolsets.tool(2, "run").arguments(sent)
+    assert refusal.value.fields["field"] == "arguments"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=15) | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data(), tool=st.sampled_from(ALL))
+def test_what_is_let_through_is_what_the_standard_says_the_schema_lets_through(data, tool):
+    """Against the reference, but for whole numbers written as 1.0, which the standard takes for integers."""
+    sent = dict(tool.example)
+    for name in data.draw(st.lists(st.sampled_from([*tool.schema["properties"], "x"]), max_size=3)):
+        sent[name] = data.draw(JSON)
+    without_nulls = schemas._without_nulls(sent, tool.schema)
+    right = jsonschema.Draft202012Validator(tool.schema).is_valid(without_nulls)
+    try:
+        assert schemas.checked(sent, tool.schema, example={}) == without_nulls
+        ours = True
+    except BadArguments:
+        ours = False
+    assert ours == right or _has_whole_float(sent)
+
+
+def _has_whole_float(value) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_whole_float, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_whole_float, value))
+    return isinstance(value, float) and value.is_integer()
