@@ -13,7 +13,10 @@ How = Literal["cold", "pooled"]
 Outcome = Literal["ready", "failed", "refused"]
 """`refused`: there was no room for it, and it was told so; `failed`: it was begun and came to nothing."""
 
-REASONS = ("deleted", "idle", "max_lifetime", "oom", "process_limit", "crashed", "host_lost", "halted", "stray", "pool")
+REASONS = (
+    "deleted", "idle", "max_lifetime", "oom", "process_limit", "disk_limit", "crashed", "host_lost", "halted", "stray",
+    "pool",
+)  # fmt: skip
 """`ended_reason`s; `stray` is a container that no row knew, `pool` one that the pool gave up unused."""
 ENDS = ("exited", "signalled", "timed_out", "stopped", "lost")
 STATUSES = ("starting", "running", "stopped")

@@ -27,7 +27,9 @@ TABLE: dict[str, frozenset[str]] = {
 }
 ALL = tuple(TABLE)
 LIVE = tuple(state for state, nexts in TABLE.items() if nexts)
-ENDED_REASONS = ("deleted", "idle", "max_lifetime", "oom", "process_limit", "crashed", "host_lost", "halted")
+ENDED_REASONS = (
+    "deleted", "idle", "max_lifetime", "oom", "process_limit", "disk_limit", "crashed", "host_lost", "halted",
+)  # fmt: skip
 
 
 @transaction.atomic

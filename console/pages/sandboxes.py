@@ -34,6 +34,7 @@ ENDED = {
     "max_lifetime": "lifetime over",
     "oom": "out of memory",
     "process_limit": "too many processes",
+    "disk_limit": "its system grew too large",
     "crashed": "crashed or removed from outside",
     "host_lost": "host lost",
     "halted": "halted",

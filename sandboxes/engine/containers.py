@@ -12,7 +12,7 @@ import docker
 from docker.types import LogConfig, Mount
 
 from . import kit
-from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, container_name
+from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_ROOT_MB, LABEL_SANDBOX, container_name
 from .rules import Lane
 from .shapes import BoxSpec, EngineConfig
 
@@ -41,6 +41,7 @@ def options(config: EngineConfig, spec: BoxSpec, *, marker: bytes, disk: str, ru
             LABEL_INSTANCE: config.instance,
             LABEL_SANDBOX: spec.sandbox_id,
             LABEL_MARKER: marker.hex(),
+            **({LABEL_ROOT_MB: str(spec.disk_mb)} if spec.writable_root else {}),
         },
         "detach": True,  # else docker-py makes stdin end with the first client that goes away
         "stdin_open": True,

@@ -31,8 +31,9 @@ from .ending import look
 from .events import watch_oom
 from .hostnet import NetworkFault
 from .link import FIRST_HELLO_S, HELLO_S, Link
-from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_SANDBOX, checked
+from .names import LABEL_INSTANCE, LABEL_MARKER, LABEL_ROOT_MB, LABEL_SANDBOX, checked
 from .network import Network, Openings, no_openings
+from .roots import Roots
 from .rules import Lane
 from .shapes import BoxSpec, EngineConfig, Found
 
@@ -62,6 +63,7 @@ class Engine:
         self.network = Network(self.daemon, config)
         self.openings: Openings = no_openings
         """What is open to which sandbox although it is private; asked at the start and every two seconds."""
+        self._roots = Roots(self.daemon)
         self._boxes: dict[str, Box] = {}
         self._removals: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._creating = asyncio.Semaphore(CREATES_AT_ONCE)
@@ -103,6 +105,7 @@ class Engine:
         for box in list(self._boxes.values()):
             await box.close()
         self._boxes.clear()
+        self._roots.close()
         await self.network.close()
         with suppress(SandboxError, Refused):
             await kit.forget(self.daemon, self.config)
@@ -142,6 +145,9 @@ class Engine:
         container_id = await _to_its_end(self.daemon.call(lambda client: containers.create(client, wanted)))
         link = Link(self.daemon, spec.sandbox_id, container_id, marker)
         undo.push_async_callback(link.close)
+        if spec.writable_root:
+            undo.callback(self._roots.forget, container_id)
+            await self._roots.watch(container_id, limit_mb=spec.disk_mb, end=link.end)
         channel = await link.attach()
         undo.callback(channel.close)
         if lane is not None:
@@ -180,9 +186,12 @@ class Engine:
         if (earlier := self._boxes.pop(container_id, None)) is not None:
             await earlier.close()
         link = Link(self.daemon, sandbox_id, container_id, bytes.fromhex(state.label(LABEL_MARKER)))
+        if root_mb := state.label(LABEL_ROOT_MB):
+            await self._roots.watch(container_id, limit_mb=int(root_mb), end=link.end)
         try:
             await link.greet(await link.attach(), timeout_s=HELLO_S * 2)
         except (AttachFailed, ChannelLost, BrokenFrame, TimeoutError) as error:
+            self._roots.forget(container_id)
             raise BoxGone(f"The runner of sandbox {sandbox_id} does not answer: {_said(error)}") from error
         return self._add(Box(link, sandbox_id, container_id, env))
 
@@ -226,6 +235,7 @@ class Engine:
         """The channel goes first: a held attach blocks the kill."""
         for box in [box for box in self._boxes.values() if box.sandbox_id == sandbox_id]:
             del self._boxes[box.container_id]
+            self._roots.forget(box.container_id)
             box.end(reason)
             await box.close()
         try:

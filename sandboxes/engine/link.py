@@ -33,6 +33,7 @@ _WORDS = {
     "deleted": "It was deleted.",
     "oom": "It ran out of memory.",
     "process_limit": "It ran into its limit of processes.",
+    "disk_limit": "Its system grew beyond what its disk may hold.",
     "crashed": "It crashed or was removed from outside.",
     "host_lost": "It went with its host.",
 }

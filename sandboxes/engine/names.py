@@ -10,6 +10,8 @@ LABEL_INSTANCE = "sandgate.instance"
 LABEL_SANDBOX = "sandgate.sandbox"
 LABEL_MARKER = "sandgate.marker"
 LABEL_DISK = "sandgate.disk"
+LABEL_ROOT_MB = "sandgate.root_mb"
+"""How much may be written to its root. Only where that is writable."""
 LABEL_RUNNER = "sandgate.runner"
 
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{2,62}")

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from sandboxes.engine import RunRequest
+from sandboxes.engine import RunRequest, roots
+from sandboxes.errors import BoxGone, NoRuntime
 from tests.gvisor.engines import Collected, OnePass
 from tests.gvisor.test_escape import CALLS
 
@@ -142,3 +143,36 @@ def test_the_users_commands_are_no_nearer_to_root_there(bench, open_box):
     assert bench.bash(open_box, "id2 -u; cat /etc/shadow 2>&1 | head -1").text.startswith(
         "1000\ncat: /etc/shadow: Perm"
     )
+
+
+def test_who_writes_more_to_the_root_than_its_disk_may_hold_is_ended_and_told_why(bench):
+    """The user's own disk is another one; the neighbour, with as much on it, goes on."""
+    full, neighbour = bench.create(writable_root=True, disk_mb=64), bench.create(writable_root=True, disk_mb=64)
+    lost = []
+    full.on_lost = lost.append
+    assert as_root(bench, neighbour, "sh", "-c", "head -c 40M /dev/urandom > /usr/some")[0] == 0
+    assert bench.bash(neighbour, "head -c 40M /dev/urandom > /work/some").code == 0
+    with pytest.raises(BoxGone, match="system grew") as told:
+        as_root(bench, full, "sh", "-c", "head -c 100M /dev/urandom > /usr/much; sleep 20; echo not ended")
+    assert (told.value.reason, lost) == ("disk_limit", ["disk_limit"])
+    assert bench.bash(neighbour, "sleep 2; echo alive").text == "alive\n"
+    for box in (full, neighbour):
+        bench.do(bench.engine.remove(box.container_id))
+
+
+def test_one_found_again_by_a_new_process_is_looked_at_too(bench):
+    box = bench.create(writable_root=True, disk_mb=64)
+    again = bench.do(bench.engine.attach(box.sandbox_id, box.container_id, env={}))
+    with pytest.raises(BoxGone) as told:
+        as_root(bench, again, "sh", "-c", "head -c 100M /dev/urandom > /usr/much; sleep 20")
+    assert told.value.reason == "disk_limit"
+    bench.do(bench.engine.remove(box.container_id))
+
+
+def test_where_it_cannot_be_looked_at_none_with_a_writable_root_starts(bench, monkeypatch):
+    before = bench.do(bench.engine.found())
+    monkeypatch.setattr(roots.os.path, "isdir", lambda _: False)
+    with pytest.raises(NoRuntime, match="writable_root"):
+        bench.create(writable_root=True)
+    monkeypatch.undo()
+    assert bench.do(bench.engine.found()) == before

@@ -56,3 +56,17 @@ def test_repairs_and_reconnects_count() -> None:
     counters.reconnected()
     assert value("sandgate_jail_repairs_total") == before[0] + 1
     assert value("sandgate_runner_reconnects_total") == before[1] + 1
+
+
+def test_every_reason_of_an_end_is_counted_has_words_and_may_stand_in_a_row(cast):
+    from console.pages.sandboxes import ENDED
+    from sandboxes import lifecycle, states
+    from sandboxes.engine.link import _WORDS
+    from sandboxes.profiles import NewSandbox
+
+    assert set(ENDED) == set(states.ENDED_REASONS)
+    assert set(states.ENDED_REASONS) <= set(counters.REASONS)
+    assert set(_WORDS) <= set(states.ENDED_REASONS)
+    for reason in states.ENDED_REASONS:
+        made = lifecycle.make(cast.caller(cast.scout), NewSandbox(), image_id="i", can_network=True)
+        assert lifecycle.end(made, reason)
