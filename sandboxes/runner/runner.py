@@ -62,7 +62,7 @@ class Runner:
         self._pumping = False
         self.pool = Pool(self.loop, self.pump, self._tell, guard)
         self.pool.programs = Programs(self.loop, self.keepers, processes=self._processes, open_files=self._open_files)
-        self.pool.publisher = Publisher(World(os.getpid()))
+        self.pool.publisher = Publisher(World(os.getpid(), self.loop.post))
         self.channel = Channel(self.loop, self._heard, self.pump)
         keepers.take_signals(self.loop, self.keepers.reap)
 

@@ -1,15 +1,17 @@
 """Everything else in the sandbox held still for the moment in which a file is looked at for the last time and replaced.
 
-Owns the stopping and the going on: PID 1 may signal every process, those of the user and its own keepers, so that
-nothing new can begin either. Must never leave behind a process that it stopped, nor wake one that somebody else had.
+Owns the stopping and the going on, and a thread for them that keeps PID 1's right to signal: processes of the user,
+those of an install, and the runner's own keepers, so that nothing new can begin either. That thread must never touch
+a file but those of /proc. Must never leave behind a process that it stopped, nor wake one that somebody else had.
 """
 
 import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
 
 from .files import Refused
 
@@ -26,26 +28,49 @@ class Moment:
 
 
 class World:
-    """The processes in `proc`, save `own` and its threads. One moment at a time."""
+    """The processes in `proc`, save `own` and its threads. One moment at a time. `on_loop`: calls from a thread that
+    has all of PID 1's rights; a thread has those of the one that starts it."""
 
-    def __init__(self, own: int, proc: str = "/proc") -> None:
+    def __init__(self, own: int, on_loop: Callable[[Callable[[], None]], None], proc: str = "/proc") -> None:
         self._own, self._proc = own, proc
         self._one = threading.Lock()
+        self._on_loop = on_loop
+        self._works = False
+        self._asks: SimpleQueue[float] = SimpleQueue()
+        self._answers: SimpleQueue[Exception | None] = SimpleQueue()
+        self._overs: SimpleQueue[None] = SimpleQueue()
 
     @contextmanager
     def still(self) -> Iterator["Moment"]:
         """Raises Refused when something does not stop in time; then all goes on, and nothing was done."""
         with self._one:
-            stopped: dict[int, None] = {}
+            if not self._works:
+                self._works = True
+                self._on_loop(threading.Thread(target=self._work, daemon=True, name="stillness").start)
             moment, began = Moment(), time.monotonic()
+            self._asks.put(began + WITHIN_S)
             try:
-                self._stop(stopped, began + WITHIN_S)
+                if (error := self._answers.get()) is not None:
+                    raise error
                 yield moment
             finally:
-                for pid in stopped:
-                    with suppress(OSError):
-                        os.kill(pid, signal.SIGCONT)
+                self._overs.put(None)
+                self._answers.get()
                 moment.held_s = time.monotonic() - began
+
+    def _work(self) -> None:
+        while True:
+            until, stopped = self._asks.get(), dict[int, None]()
+            try:
+                self._stop(stopped, until)
+                self._answers.put(None)
+            except Exception as error:  # the boundary of this thread: whoever waits is told
+                self._answers.put(error)
+            self._overs.get()
+            for pid in stopped:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGCONT)
+            self._answers.put(None)
 
     def _stop(self, stopped: dict[int, None], until: float) -> None:
         """Passes, until in one of them all were still and nobody had come when it was over. A process that forks while
