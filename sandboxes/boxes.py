@@ -28,6 +28,7 @@ from .models import Sandbox
 from .outputs import SEGMENT_BYTES
 from .pool import Pool, facts_of, spec_of
 from .profiles import NewSandbox
+from .protection import Policy
 from .room import Room
 
 log = logging.getLogger("sandgate.boxes")
@@ -48,6 +49,7 @@ class Boxes:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._used_at: dict[str, float] = {}
         self._output_mb: dict[str, int] = {}
+        self._protection: dict[str, Policy] = {}
         self._looked_at = 0.0
         self._why_not = f"No gVisor runtime is set up here. {FIX}"
 
@@ -99,6 +101,15 @@ class Boxes:
     def output_mb(self, sandbox_id: str) -> int:
         """What is kept of each stream of a command in it."""
         return self._output_mb.get(sandbox_id, 2 * SEGMENT_BYTES >> 20)
+
+    def protection(self, sandbox_id: str) -> Policy | None:
+        """What its agent's settings said at its last call; None when it has not called since this host began."""
+        return self._protection.get(sandbox_id)
+
+    def protect(self, sandbox_id: str, policy: Policy | None) -> None:
+        """From any thread. Holds from the next act there on. None: a call of somebody else's, which changes nothing."""
+        if policy is not None:
+            self._protection[sandbox_id] = policy
 
     def is_at_work_on(self, sandbox_id: str) -> bool:
         """It is being made, started, stopped or removed at this moment."""
@@ -158,6 +169,7 @@ class Boxes:
             reason = "host_lost" if self.losses.is_away(sandbox.pk) and error.reason == "crashed" else error.reason
             await self._lost_for_good(sandbox, reason)
             return await self._row(sandbox.pk)
+        box.forget_protection()
         self._adopt(box, sandbox)
         if self.losses.is_away(sandbox.pk):
             await self._stop_lost(box)
@@ -322,6 +334,7 @@ class Boxes:
     def _let_go(self, sandbox_id: str) -> Box | None:
         self._used_at.pop(sandbox_id, None)
         self._output_mb.pop(sandbox_id, None)
+        self._protection.pop(sandbox_id, None)
         return self._boxes.pop(sandbox_id, None)
 
     def engine_there(self) -> Engine:

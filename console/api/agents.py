@@ -9,6 +9,7 @@ from ninja import Router, Status
 from console.workspaces import agents, db, members, permissions
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
+from sandboxes import protection
 
 from . import acting, listing, schemas
 from .door import caller, door
@@ -59,6 +60,7 @@ async def change_agent_tools(request: HttpRequest, agent_id: str, body: schemas.
 
 
 def _change(who: Caller, agent_id: str, changes: dict[str, Any]) -> schemas.AgentToolsNow:
+    protection.check_patterns(changes)
     agent = agents.change_tools(acting.agent(who, agent_id), by=acting.member(who), **changes)
     return schemas.AgentToolsNow.of(agent)
 

@@ -21,6 +21,7 @@ router = Router(tags=["Files"])
 FILE_BYTES = 100 << 20
 FILE_ERRORS = (
     "file_not_found", "is_a_directory", "not_a_file", "permission_denied_in_sandbox", "no_space", "bad_path",
+    "protected_path",
 )  # fmt: skip
 SEEING_ERRORS = (
     "file_not_found", "permission_denied_in_sandbox", "bad_path", "sandbox_gone", "sandbox_not_enabled", "no_runtime",
@@ -39,17 +40,32 @@ async def write_file(request: HttpRequest, sandbox_id: str, body: schemas.NewFil
 
     By an agent's key it may wait for a reviewer, as a command does. What is there by then must still be what the
     reviewer saw replaced, else 409 `stale_edit`.
+
+    A protected path (`.env`, private keys and the like) is refused with 403 `protected_path`, save for a workspace key
+    that says `protected: true`: the file is sealed then, so that no command changes it.
     """
     arguments = {
         "path": body.path,
         "content": await asyncio.to_thread(_decode, body.content, body.encoding),
         "mode": body.mode,
+        **({"protected": True} if body.protected else {}),
     }
     body.content = ""  # ninja holds `body` until the answer, which may be long after
     forget(request)
     body_parsed(request.scope)  # type: ignore[attr-defined]
     ended = await gated.call(request, sandbox_id, "write", arguments, reason=body.reason)
     return schemas.Written(**(ended.action.result or {}), action_id=ended.action.pk, joined=ended.joined)
+
+
+@door(
+    router, "POST", "/sandboxes/{sandbox_id}/unseal", may=(permissions.SANDBOXES_RUN,), gate="approval",
+    answers={200: schemas.Unsealed}, fails=(*gated.REFUSALS, *SEEING_ERRORS),
+)  # fmt: skip
+async def unseal_file(request: HttpRequest, sandbox_id: str, body: schemas.Unseal) -> schemas.Unsealed:
+    """Lift the seal of a protected file. Commands can change it then, until the sandbox is started again; files written
+    over the API or by tools stay refused. By an agent's key it waits for a reviewer, as a write does."""
+    ended = await gated.call(request, sandbox_id, "unseal", {"path": body.path}, reason=body.reason)
+    return schemas.Unsealed(**(ended.action.result or {}), action_id=ended.action.pk, joined=ended.joined)
 
 
 def _decode(content: str, encoding: schemas.Encoding) -> bytes:

@@ -71,11 +71,13 @@ WANTS = {
     "install": "wants to install system packages",
     "stdin": "wants to send input to a running command",
     "write": "wants to write a file",
+    "unseal": "wants a protected file unsealed",
 }
 FLAGS = {
     "network": ("wait", "globe", "Network", "It may reach hosts outside."),
     "deletes": ("wait", "trash-2", "Deletes", "It removes files."),
     "protected_path": ("stop", "lock", "Protected path", "It names a path that is never written."),
+    "exempt_path": ("stop", "lock-open", "Protected, exempt", "It is protected; this agent may write it for a time."),
     "unpinned_code": ("wait", "code-xml", "Unpinned code", "It runs code of the workspace, whose text is not here."),
     "first_time": ("", "sparkles", "First time", "This agent never ran this here."),
     "hidden_characters": ("stop", "eye-off", "Hidden characters", "It holds characters that show nothing."),
@@ -114,6 +116,9 @@ def _sheets(action: Action) -> Iterator[Sheet]:
         yield sheet("Packages", "End of packages", ["of the image's package sources"], text)
     elif action.tool == "stdin":
         yield from _input(action, rest)
+    elif action.tool == "unseal":
+        about = ["commands can change it until the sandbox is started again"]
+        yield sheet("Protected file", "End of path", about, f"{rest.pop('path')}\n")
     elif action.tool == "write":
         yield _file(rest, action.bases)
     if rest:
@@ -251,7 +256,7 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
     elif action.tool == "install":
         yield "Can change", "all of the sandbox's system"
         yield "Runs as", f"root without capabilities, {_for_how_long(arguments)}"
-    elif action.tool == "write":
+    elif action.tool in ("write", "unseal"):
         yield "Can change", str(arguments["path"])
         yield "Runs as", str(profile.get("user", "agent"))
     yield "Needs", number(action.approvals_needed, "approval")

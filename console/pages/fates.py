@@ -30,6 +30,7 @@ STATES: dict[str, tuple[str, str, str]] = {
     "cancelled": ("", "circle-slash", "cancelled"),
     "superseded": ("", "circle-slash", "superseded"),
 }
+DONE = {"write": "written", "stdin": "sent", "unseal": "unsealed"}
 LOST = "It started, and the host was lost before its end was known. It is never run again by itself."
 NOW = {
     "approved": "It starts as soon as its sandbox is ready.",
@@ -78,7 +79,7 @@ def fate(action: Action, command: Command | None = None) -> Fate:
         good = result["exit_code"] == 0
         return Fate("go" if good else "stop", icon if good else "circle-x", exit_words(result))
     if action.status == "succeeded":
-        word = "started" if result.get("background") else {"write": "written", "stdin": "sent"}.get(action.tool, word)
+        word = "started" if result.get("background") else DONE.get(action.tool, word)
     return Fate(level, icon, word)
 
 

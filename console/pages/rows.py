@@ -14,7 +14,7 @@ from .fates import Fate, commands_of, fate
 from .words import number
 
 ROW_CHARS = 120
-PATHS = {"read": "file-text", "list": "folder", "publish": "package"}
+PATHS = {"read": "file-text", "list": "folder", "publish": "package", "unseal": "lock-open"}
 _log = logging.getLogger(__name__)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from . import audit, permissions
+from . import audit, permissions, protected
 from . import settings as sandbox_settings
 from .errors import Conflict, Invalid
 from .members import by_need
@@ -13,7 +13,8 @@ from .models import Agent, Member, Mode, Workspace
 
 TOOLSETS = {1: "1, plain", 2: "2, hash-anchored"}
 SWITCHES = ("sandbox_enabled", "persistent_allowed", "writable_root_allowed")
-SETTINGS = (*SWITCHES, "toolset", "command_mode", "write_mode", "network", "images", "limits")
+PROTECTED = ("protected_more", "protected_exempt")
+SETTINGS = (*SWITCHES, "toolset", "command_mode", "write_mode", "network", "images", "limits", *PROTECTED)
 
 
 @transaction.atomic
@@ -37,7 +38,7 @@ def change_tools(agent: Agent, *, by: Member | None, **settings: Any) -> Agent:
     """New Agent Tools. The settings version goes up, so what was approved under the old ones no longer starts."""
     if by is not None:
         by_need(by, permissions.AGENTS_MANAGE)
-    settings = _checked(agent, settings)
+    settings = _checked(agent, settings) | _of_protected(agent, settings, by)
     changed = {name: value for name, value in settings.items() if getattr(agent, name) != value}
     if not changed:
         return agent
@@ -69,6 +70,15 @@ def _of_sandboxes(workspace: Workspace, settings: dict[str, Any]) -> dict[str, A
         found["images"] = sandbox_settings.checked_images(settings["images"])
     if "limits" in settings:
         found["limits"] = sandbox_settings.checked_limits(settings["limits"], sandbox_settings.ranges(workspace))
+    return found
+
+
+def _of_protected(agent: Agent, settings: dict[str, Any], by: Member | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "protected_more" in settings:
+        found["protected_more"] = protected.checked_more(settings["protected_more"])
+    if "protected_exempt" in settings:
+        found["protected_exempt"] = protected.checked_exempt(settings["protected_exempt"], agent, by)
     return found
 
 

@@ -152,6 +152,8 @@ class Agent(models.Model):
     writable_root_allowed = models.BooleanField(default=False)
     images = models.JSONField(default=list)  # beside those of the workspace
     limits = models.JSONField(default=dict)  # as the workspace's, and before them
+    protected_more = models.JSONField(default=list)  # patterns, beside the built-in ones
+    protected_exempt = models.JSONField(default=list)  # [{path, expires_at, reason, by}]
     settings_version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(default=timezone.now)
     archived_at = models.DateTimeField(null=True, blank=True)

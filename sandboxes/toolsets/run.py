@@ -106,4 +106,12 @@ def result(ended: Any, outputs: "Outputs") -> dict[str, Any]:
         "stderr_bytes": ended.stderr_bytes,
         "truncated": outputs.truncated,
         **({"reason": ended.reason} if ended.reason else {}),
+        **_protected(ended),
     }
+
+
+def _protected(ended: Any) -> dict[str, Any]:
+    """New files under protected names."""
+    found = [{"path": each.path, "sealed": each.sealed} for each in ended.protected]
+    more = {"protected_more": ended.protected_more} if ended.protected_more else {}
+    return {"protected": found, **more} if found else {}

@@ -42,7 +42,9 @@ def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any
         raise Invalid(f"`content` has {size} bytes; the limit is {CONTENT_BYTES}.", field="content")
     if mode is not None and (not isinstance(mode, int) or isinstance(mode, bool) or not 0 <= mode <= 0o777):
         raise Invalid("`mode` is a number from 0 to 511 (0o777).", field="mode")
-    more = {"version": check.version(arguments["version"])} if arguments.get("version") is not None else {}
+    more: dict[str, Any] = {}
+    if arguments.get("version") is not None:
+        more["version"] = check.version(arguments["version"])
     path = check.path(arguments.get("path"))
     if check.flag(arguments.get("protected", False), field="protected"):
         if agent:

@@ -22,6 +22,7 @@ BODIES = {
     "install_packages": {"packages": ["gawk"]},
     "send_input": {"data": "x"},
     "write_file": {"path": "x", "content": "x"},
+    "unseal_file": {"path": "x"},
     "publish_artifact": {"path": "x"},
     "cancel_action": {},
     "decide_action": {"verdict": "deny", "digest": "0" * 64, "reason": "no"},

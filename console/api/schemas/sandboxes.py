@@ -6,7 +6,7 @@ from pydantic import Field
 
 from sandboxes import models as rows
 
-from .shared import Answer, Body, NotYet, OneLine, Time, shown
+from .shared import Answer, Body, OneLine, Time, shown
 
 Encoding = Literal["utf-8", "base64"]
 CommandEnd = Literal["exited", "signalled", "timed_out", "stopped"]
@@ -178,14 +178,35 @@ class NewFile(Body):
     content: str
     encoding: Encoding = "utf-8"
     mode: int | None = Field(None, ge=0, le=0o777, description="As a number: 0o755 is 493.")
-    protected: NotYet = False
+    protected: bool = Field(
+        False, description="By a workspace key: puts a protected file there, where it is sealed. Agents cannot."
+    )
     reason: str = Field("", max_length=2000, description="What a reviewer reads beside the file.")
+
+
+class ProtectedFile(Answer):
+    path: str
+    sealed: bool = Field(description="No command can change, remove or move it; else it was only found.")
 
 
 class Written(Answer):
     path: str
     size: int
     sha256: str
+    action_id: str
+    joined: bool
+    protected: list[ProtectedFile] = Field(default_factory=list, description="This file, when it was sealed.")
+
+
+class Unseal(Body):
+    model_config = shown(path="/work/.env")
+    path: str = Field(min_length=1, max_length=4096)
+    reason: str = Field("", max_length=2000, description="What a reviewer reads beside the path.")
+
+
+class Unsealed(Answer):
+    path: str = Field(description="Where the file is, links resolved.")
+    was_sealed: bool
     action_id: str
     joined: bool
 

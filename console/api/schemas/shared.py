@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from unicodedata import category
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 # What ends a line or a string or moves a cursor; and halves of characters, which no encoding takes.
 CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
@@ -21,17 +21,10 @@ def _on_one_line(value: str) -> str:
     return value
 
 
-def _not_yet(value: object) -> object:
-    if value not in (False, None):
-        raise ValueError("This is not here yet. Leave it out")
-    return False
-
-
 OneLine = Annotated[str, AfterValidator(_on_one_line)]
 Time = Annotated[
     datetime, PlainSerializer(_z, return_type=str), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
-NotYet = Annotated[Literal[False], BeforeValidator(_not_yet)]
 Cursor = Annotated[str, Field(pattern=r"^[a-z]{3}_[0-9a-z]{26}$", description="`next_cursor` of the page before.")]
 Limit = Annotated[int, Field(ge=1, le=200)]
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from console.workspaces import models as rows
 from console.workspaces import settings
@@ -51,12 +51,26 @@ class LimitInForce(Answer):
 
 
 Limits = Annotated[dict[str, NewLimit], Field(max_length=20)]
+Patterns = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=50)]
 Images = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=settings.MOST_IMAGES)]
 
 
 class NewAgent(Body):
     name: OneLine = Field(min_length=1, max_length=60)
     owner: str | None = Field(None, max_length=40, description="A member; owners do not approve for their agents.")
+
+
+class NewExemption(Body):
+    path: str = Field(min_length=2, max_length=1000)
+    expires_at: AwareDatetime = Field(strict=False, description="At most 30 days from now.")
+    reason: OneLine = Field("", max_length=200)
+
+
+class Exemption(Answer):
+    path: str
+    expires_at: Time
+    reason: str
+    by: str = Field(description="The member who gave it.")
 
 
 class AgentTools(Body):
@@ -72,6 +86,12 @@ class AgentTools(Body):
     writable_root_allowed: bool | None = None
     images: Images | None = Field(None, description="Allowed beside the stock ones and the workspace's.")
     limits: Limits | None = Field(None, description="Before the workspace's, and never above its `most`.")
+    protected_more: Patterns | None = Field(
+        None, description="Names protected beside the built-in ones, such as `*.secret` or `deploy/*.json`."
+    )
+    protected_exempt: list[NewExemption] | None = Field(
+        None, max_length=50, description="Full paths that are not protected for this agent until a time."
+    )
 
 
 class AgentToolsNow(Answer):
@@ -85,6 +105,8 @@ class AgentToolsNow(Answer):
     images: list[str]
     limits: dict[str, LimitSet]
     limits_in_force: dict[str, LimitInForce]
+    protected_more: list[str]
+    protected_exempt: list[Exemption]
     settings_version: int
 
     @classmethod
