@@ -213,7 +213,9 @@ def done(message: dict[str, Any]) -> None:
 def write_result(message: dict[str, Any]) -> WriteResult:
     good = ok(message)
     is_sealed = "sealed" in good and flag(good, "sealed")
-    return WriteResult(text(good, "path"), number(good, "size"), sha256(good), report(good), sealed=is_sealed)
+    held_us = number(good, "held_us") if "held_us" in good else 0
+    facts = (text(good, "path"), number(good, "size"), sha256(good), report(good))
+    return WriteResult(*facts, sealed=is_sealed, held_us=held_us)
 
 
 def entries(content: bytes | bytearray) -> tuple[Entry, ...]:

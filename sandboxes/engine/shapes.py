@@ -152,13 +152,15 @@ class WriteResult:
     what its agent is told, ready to be sent on: {path, version, changed, diff, lines: [[number, tag, text]], size,
     carried, moved: [[from_line, by]]}. `lines`: the changed blocks, with their neighbours; `moved`: old lines from
     `from_line` on have that much added to their number; `carried`: the file had changed since it was read, elsewhere.
-    A line that is too long to be shown whole is cut and has the tag ""."""
+    A line that is too long to be shown whole is cut and has the tag "". `held_us`: for how long everything else in the
+    sandbox was held still, so that nobody's bytes were lost."""
 
     path: str
     size: int
     sha256: str
     report: Mapping[str, Any] = field(default_factory=dict)
     sealed: bool = False
+    held_us: int = 0
 
 
 @dataclass(frozen=True)
