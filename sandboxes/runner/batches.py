@@ -3,6 +3,7 @@
 Owns the order of the batch and what is binary. Must never take a file for found that it was not asked to search.
 """
 
+import codecs
 import os
 import re
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ COLLECTED = 20_000
 BINARY_LOOK_BYTES = 64 << 10
 _COMPLAINT = re.compile(r"(rg: )?\./.*\(os error (\d+)\)", re.DOTALL)
 _GONE = "2"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Batch:
@@ -61,7 +63,8 @@ class Batch:
         except OSError:
             return False
         try:
-            return b"\0" in os.read(fd, BINARY_LOOK_BYTES)
+            begin = os.read(fd, BINARY_LOOK_BYTES)
+            return b"\0" in begin and not begin.startswith(UTF_16)
         except OSError:
             return False
         finally:

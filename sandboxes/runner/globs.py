@@ -58,11 +58,12 @@ class Globs:
             self._add(each)
 
     def _add(self, pattern: str) -> None:
+        is_path = "/" in pattern
         while pattern.startswith("./"):
             pattern = pattern[2:]
         if pattern.startswith("/") or ".." in cut(pattern):
             raise BadPattern("a pattern is relative to `path`: name the directory there")
-        if "/" in pattern:
+        if is_path:
             self._paths.append(Glob(pattern))
         else:
             self._names.append(re.compile(translated(pattern)))

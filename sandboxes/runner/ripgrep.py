@@ -20,8 +20,6 @@ NUMBER_BYTES = 64
 """Enough to find a line number that comes in two pieces."""
 WINDOW_BYTES = 400
 MEMORY_KB = 400_000
-LARGE = "64M"
-"""Where longer lines than fit into memory made it give up, files beyond this are left out."""
 _NUMBER = re.compile(rb'"line_number":(\d{1,18}),')
 _FIRST = re.compile(rb'"submatches":\[(\{.*?"start":\d{1,18},"end":\d{1,18}\})', re.DOTALL)
 _LIMITED = f'ulimit -v {MEMORY_KB}; exec "$0" "$@"'
@@ -65,7 +63,7 @@ def found() -> str | None:
     return shutil.which("rg", path=ENV["PATH"])
 
 
-def command(rg: str, wanted: Wanted, files: Sequence[str], *, most: int, in_order: bool, careful: bool) -> list[str]:
+def command(rg: str, wanted: Wanted, files: Sequence[str], *, most: int, in_order: bool) -> list[str]:
     """Files are named one by one, so no rules of its own apply. In order: one after the other, as they are named."""
     how = ["--no-config", "--no-ignore", "--hidden", "--crlf", "--no-mmap", "--color=never", "--with-filename"]
     how.append("--ignore-case" if wanted.ignore_case else "--case-sensitive")
@@ -78,8 +76,6 @@ def command(rg: str, wanted: Wanted, files: Sequence[str], *, most: int, in_orde
         how.append(f"--context={wanted.context if wanted.mode == 'lines' else 0}")
     if in_order:
         how.append("--threads=1")
-    if careful:
-        how.append(f"--max-filesize={LARGE}")
     return ["/bin/sh", "-c", _LIMITED, rg, *how, f"--regexp={wanted.pattern}", "--", *files]
 
 

@@ -24,9 +24,12 @@ from .walking import Tree
 FIRST_FILES, GROWTH = 400, 6
 BATCH_FILES, BATCH_BYTES = 40_000, 1_000_000
 """What the kernel takes as arguments."""
+PATTERN_BYTES = 8000
 PIECES_AHEAD = 4
 LATE_S = 0.05
 """So long after its time a search is ended from outside: then it knows by its own clock why."""
+LARGE_BYTES = 64 << 20
+"""Where longer lines than fit into memory made ripgrep give up, it is not given files beyond this any more."""
 NOTHING = "/dev/null"
 """Searched where there is no file, so that a pattern that is none is told all the same."""
 NO_RIPGREP = "grep needs `rg` (ripgrep), which this sandbox's image does not have; use a command instead"
@@ -60,6 +63,7 @@ class Search(searches.Told):
         if (rg := ripgrep.found()) is None:
             raise Refused("no_ripgrep", NO_RIPGREP)
         self._rg = rg
+        _check(self._wanted.pattern)
         self._names = self._walked(searches.beginning(self.path))
         self._size = FIRST_FILES
         self._upcoming = self._gathered()
@@ -96,12 +100,18 @@ class Search(searches.Told):
         self._upcoming = self._gathered()  # while it works
 
     def _search(self) -> None:
+        if self._careful:
+            self._batch_files = [name for name in self._batch_files if not self._is_large(name)]
         files = [f"./{name}" for name in self._batch_files] or [NOTHING]
-        argv = ripgrep.command(
-            self._rg, self._wanted, files, most=self._needed, in_order=self._in_order, careful=self._careful
-        )
+        argv = ripgrep.command(self._rg, self._wanted, files, most=self._needed, in_order=self._in_order)
         self._batch = Batch(self._top, self._batch_files, self._wanted)
         self._pool.loop.post(lambda: self._start(argv))
+
+    def _is_large(self, name: str) -> bool:
+        try:
+            return os.lstat(os.path.join(self._top, name)).st_size > LARGE_BYTES
+        except OSError:
+            return False
 
     def _parse(self, data: bytes) -> None:
         self._batch.feed(data)
@@ -218,3 +228,13 @@ class Search(searches.Told):
     def abort(self) -> None:
         super().abort()
         self._kill()
+
+
+def _check(pattern: str) -> None:
+    """What cannot be said to a program at all."""
+    try:
+        if len(os.fsencode(pattern)) <= PATTERN_BYTES and "\0" not in pattern:
+            return
+    except UnicodeEncodeError:
+        pass
+    raise Refused("bad_pattern", f"a pattern is text without a NUL, of up to {PATTERN_BYTES} bytes")

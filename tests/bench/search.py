@@ -29,7 +29,9 @@ for folder in range(int(sys.argv[1]) // 100):
 """
 BY_HAND = "--hidden --glob '!.git'"
 LONG_LINE = 'python3 -c \'print("x" * 300_000 + "needle" + "y" * 300_000)\' > /work/long.txt'
-LARGE = "line=$(printf '%99s' x); yes \"$line\" | head -c 1073741824 > /work/large.txt; echo needle >> /work/large.txt"
+LARGE = """
+line=$(printf '%99s' x); yes "$line" | head -c 1073741824 > /work/large.txt; printf '\\nneedle\\n' >> /work/large.txt
+"""
 
 
 class Searched:
@@ -120,8 +122,11 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=50_000)
     parser.add_argument("--only", default=",".join(PARTS))
     asked = parser.parse_known_args()[0]
-    shown = [row for part in asked.only.split(",") for row in PARTS[part](asked)]
-    print("\n".join(row.shown() for row in shown))
+    shown = []
+    for part in asked.only.split(","):
+        for row in PARTS[part](asked):
+            print(row.shown(), flush=True)
+            shown.append(row)
     report.keep("search", files=asked.files, rows=[asdict(row) | {"ratio": row.ratio} for row in shown])
 
 

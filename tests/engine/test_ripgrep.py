@@ -139,7 +139,7 @@ def test_a_match_in_a_long_line_is_inside_its_window():
 
 def test_a_pattern_is_never_an_option_and_a_file_is_never_one():
     wanted = Wanted("--pre=./x.sh", literal=True, ignore_case=False, context=2, mode="lines")
-    argv = command("/usr/bin/rg", wanted, ["./-f"], most=11, in_order=True, careful=True)
+    argv = command("/usr/bin/rg", wanted, ["./-f"], most=11, in_order=True)
     assert argv[argv.index("--") :] == ["--", "./-f"]
     assert "--regexp=--pre=./x.sh" in argv
     assert {"--no-config", "--crlf", "--json", "--max-count=11", "--threads=1"} <= set(argv)
