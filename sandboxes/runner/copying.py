@@ -7,7 +7,7 @@ makes itself, and never wait for what is no regular file.
 import errno
 import os
 import stat
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from . import frames
@@ -104,11 +104,10 @@ class Write(Transfer):
         with self._pool.publisher.alone(self._real):
             self._check_protected()  # late: what is found must still hold when the place is taken
             self._expected.check_links(os.path.realpath(self.path))
-            if self._seal:
-                self._pool.guard.lift(self._real)
-            held_s = self._expected.put(self._pool.publisher, self._temporary, self._real, self._asked_mode)
-        self._temporary = ""
-        sealed = {"sealed": self._pool.guard.seal(self._real)} if self._seal else {}
+            with self._pool.guard.lifted(self._real) if self._seal else nullcontext():
+                held_s = self._expected.put(self._pool.publisher, self._temporary, self._real, self._asked_mode)
+            self._temporary = ""
+            sealed = {"sealed": self._pool.guard.seal(self._real)} if self._seal else {}
         facts = {"path": self._real, "size": self._written, "sha256": self._sha256.hexdigest(), **sealed}
         self.end({"ok": {**facts, **self._report(), "held_us": round(held_s * 1e6)}})
 

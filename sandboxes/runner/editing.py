@@ -104,8 +104,9 @@ class Judged:
 
     def __init__(self, pool: Pool, wish: Wish) -> None:
         asked = wish.edits()
+        pool.guard.refuse(wish.path, os.path.realpath(wish.path))  # before a seal says no in other words
         self.file = file = File(wish.path)
-        pool.guard.refuse(wish.path, file.real)
+        pool.guard.refuse(file.real)
         numbers = [anchor.number for edit in asked for anchor in (edit.first, edit.last) if anchor is not None]
         numbers += [file.text.count if edit.do == "append" else 1 for edit in asked if edit.first is None]
         if wish.base is not None:

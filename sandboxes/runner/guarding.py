@@ -6,7 +6,8 @@ runner's loop, and never seal what a person has unsealed before the sandbox is s
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -74,9 +75,16 @@ class Guard:
         """For what is written to, or lies at, the real path; None when it may be anything there."""
         return None if self.protection.exempts(path) else Content(path)
 
-    def lift(self, path: str) -> bool:
-        """Whether there was a seal."""
-        return self._ask(lambda: self._seals.lift(path), False)
+    @contextmanager
+    def lifted(self, path: str) -> Iterator[None]:
+        """For what a person puts in its place; sealed as before when that fails."""
+        was_sealed = self._ask(lambda: self._seals.lift(path), False)
+        try:
+            yield
+        except BaseException:
+            if was_sealed:
+                self.seal(path)
+            raise
 
     def seal(self, path: str) -> bool:
         """Whether it is sealed now."""

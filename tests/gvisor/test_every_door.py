@@ -16,6 +16,7 @@ CALLS = {
     "install_packages": ({"json": {"packages": ["hello"]}}, "/var/lib/sandgate-apt/lists"),
     "send_input": ({"json": {"data": "go\n"}}, "/work/by-input"),
     "write_file": ({"json": {"path": "/work/by-write", "content": "x"}}, "/work/by-write"),
+    "unseal_file": ({"json": {"path": "/work/.env"}}, ""),  # gvisor/test_protected shows that it has not happened yet
     "write_raw_file": ({"params": {"path": "/work/by-bytes"}, "content": b"x"}, "/work/by-bytes"),
 }
 ALLOW = """
@@ -63,6 +64,9 @@ def test_no_door_into_a_sandbox_is_open_to_an_agent(served: Served) -> None:
     with served.api("agent", timeout_s=1.5) as impatient, served.api("agent") as api, served.api("review") as reviewer:
         wanted = {"writable_root": True, "network": "none"}
         sandbox = api.post("/sandboxes", json=wanted).raise_for_status().json()["id"]
+        with served.api("workspace") as people:
+            secret = {"path": "/work/.env", "content": "A=1", "protected": True}
+            people.post(f"/sandboxes/{sandbox}/files", json=secret).raise_for_status()
         ids = {"sandbox_id": sandbox, "command_id": reads_a_line(served, sandbox)}
         found = [door for door in doors(api) if door[0] not in NEVER_ASK]
         assert {name for name, _, _ in found} == set(CALLS), "a new door: add it here, with a call that shows its gate"
@@ -71,12 +75,12 @@ def test_no_door_into_a_sandbox_is_open_to_an_agent(served: Served) -> None:
             with pytest.raises(httpx.ReadTimeout):
                 impatient.request(method, path.format(**ids), **sent)
             (action,) = api.get("/actions", params={"status": "pending"}).json()["items"]
-            assert not exists(api, sandbox, trace)
+            assert not trace or not exists(api, sandbox, trace)
             decision = {"verdict": "approve", "digest": action["digest"]}
             reviewer.post(f"/actions/{action['id']}/decision", json=decision).raise_for_status()
             ended = api.get(f"/actions/{action['id']}", params={"wait": 20}).json()
             assert ended["status"] == "succeeded", ended
-            assert until(lambda trace=trace: exists(api, sandbox, trace))
+            assert not trace or until(lambda trace=trace: exists(api, sandbox, trace))
 
 
 def test_stopping_asks_nobody_and_begins_nothing(served: Served) -> None:

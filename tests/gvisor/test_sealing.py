@@ -142,6 +142,78 @@ def test_a_person_replaces_a_sealed_file(bench, box):
     assert bench.bash(box, "echo x >> /work/rep/.env; cat /work/rep/.env").text == "two"
 
 
+def test_what_was_there_is_sealed_again_after_a_stop(bench):
+    box = bench.create()
+    bench.bash(box, "cd /work; mkdir -p a/node_modules; echo A > a/.env; touch a/node_modules/k.pem; echo B > a/plain")
+    unseal(bench, box, "/work/a/.env")
+    bench.bash(box, "chmod 644 /work/a/.env; echo A2 > /work/a/.env")
+    bench.do(bench.engine.set_down(box.sandbox_id, reason="idle"))
+    box = bench.do(bench.engine.create(bench.spec(sandbox_id=box.sandbox_id), kept=True))
+    ran = bench.bash(
+        box, "cd /work; echo C > a/.env; mv a b; rm a/node_modules/k.pem; echo C > a/plain; cat a/.env a/plain"
+    )
+    assert (ran.text, found(ran)) == ("A2\nC\n", {})
+    bench.do(bench.engine.remove(box.container_id))
+
+
+def test_what_developers_do_still_works(bench, box):
+    """Clone, install, upgrade, clean: with keys in packages, and a sealed file of the project's own."""
+    script = """
+        set -e; cd /work; rm -rf day; mkdir day; cd day
+        git init -q --bare up.git; git clone -q up.git one 2>/dev/null; cd one
+        git config user.email a@b.c; git config user.name a
+        printf 'node_modules/\\n.env\\n' > .gitignore; echo 1 > a.py; mkdir -p tests; echo k > tests/server.pem
+        git add -A; git commit -qm one; git push -q origin HEAD; cd ..
+        git clone -q up.git two; cd two; git log --oneline | wc -l; cat tests/server.pem
+        mkdir -p node_modules/p/test; for i in 1 2 3; do echo k > node_modules/p/test/$i.pem; done; rm -rf node_modules
+        mkdir -p node_modules/p/test; echo k > node_modules/p/test/1.pem; git clean -qfdx; ls -A | tr '\\n' ' '
+    """
+    ran = bench.bash(box, script)
+    assert (ran.code, ran.text) == (0, "1\nk\n.git .gitignore a.py tests "), ran.err
+    assert found(ran) == {"/work/day/one/tests/server.pem": True, "/work/day/two/tests/server.pem": True}
+    put(bench, box, "/work/day/two/.env")
+    after = """
+        set -e; cd /work/day/two; mkdir -p node_modules/q; echo k > node_modules/q/1.key; rm -rf node_modules
+        echo 2 >> a.py; git commit -qam two; git pull -q --no-rebase; git checkout -q -b other
+        git status --short; git clean -fdx 2>&1 | grep -c warning || true; cat .env
+    """
+    ran = bench.bash(box, "git config --global user.email a@b.c; git config --global user.name a;" + after)
+    assert ran.code == 0, ran.err
+    assert ran.text.endswith("S=1\n")
+
+
+BACK = r"""
+import os, zipfile
+def build_wheel(folder, *more):
+    version = open("version").read().strip()
+    name, info = f"carry-{version}-py3-none-any.whl", f"carry-{version}.dist-info"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("carry/__init__.py", "")
+        wheel.writestr("carry/test.pem", version)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: carry\nVersion: {version}\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        files = ("carry/__init__.py", "carry/test.pem", f"{info}/METADATA", f"{info}/WHEEL", f"{info}/RECORD")
+        wheel.writestr(f"{info}/RECORD", "".join(f"{file},,\n" for file in files))
+    return name
+"""
+PROJECT = '[build-system]\nrequires = []\nbuild-backend = "back"\nbackend-path = ["."]\n'
+PIP = "pip {} -q --disable-pip-version-check --break-system-packages"
+
+
+def test_pip_upgrades_a_package_that_brings_keys(bench, box):
+    bench.bash(box, "mkdir -p /work/pkg")
+    put(bench, box, "/work/pkg/back.py", BACK.encode(), seal=False)
+    put(bench, box, "/work/pkg/pyproject.toml", PROJECT.encode(), seal=False)
+    for version in ("1.0", "2.0"):
+        install = f"{PIP.format('install')} --no-index --no-build-isolation --user -U ."
+        ran = bench.bash(box, f"cd /work/pkg && echo {version} > version && {install}")
+        assert ran.code == 0, ran.err
+        kept = bench.bash(box, "cat /home/agent/.local/lib/python3*/site-packages/carry/test.pem")
+        assert kept.text == version
+    assert bench.bash(box, f"{PIP.format('uninstall')} -y carry").code == 0
+    assert bench.bash(box, "ls /home/agent/.local/lib/python3*/site-packages/carry").code != 0
+
+
 def test_settings_add_and_exempt(bench, box):
     bench.bash(box, "cd /work; echo 1 > a.crypt")
     put(bench, box, "/work/ex/.env", b"one")
