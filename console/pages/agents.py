@@ -19,7 +19,7 @@ from console.workspaces.models import Agent, Member, Mode
 from sandboxes import exceptions, images
 from sandboxes.models import NetworkException
 
-from . import faults, limits
+from . import faults, limits, protected
 from .shell import complain, givers_in, member_page, say
 from .words import listed as listed_names
 
@@ -111,12 +111,12 @@ def _asks(agent: Agent) -> str:
 
 @member_page("agents", permissions.AGENTS_MANAGE, methods=("GET", "HEAD", "POST"))
 def tools(request: Any, agent_id: str) -> HttpResponseBase:
-    agent = _agent(request, agent_id)
+    agent = agent_in(request, agent_id)
     if request.method != "POST":
-        return _page(request, agent)
+        return page(request, agent)
     if wrong := _save(agent, request.POST, by=request.here.member):
         complain(request, faults.told(wrong))
-        return _page(request, agent, sent=request.POST, wrong=wrong)
+        return page(request, agent, sent=request.POST, wrong=wrong)
     say(request, f"Saved. {agent.name} has these settings from now on.")
     return redirect("agent-tools", request.here.workspace.pk, agent.pk)
 
@@ -131,6 +131,9 @@ def _save(agent: Agent, post: Any, *, by: Member) -> faults.Faults:
         sent["images"] = limits.listed(post.get("images", ""))
         wrong = faults.of_limits(sent["limits"], settings.ranges(agent.workspace), up_to="most")
         wrong |= faults.of_images(sent["images"])
+    if "protected_more" in post:
+        sent["protected_more"] = limits.listed(post["protected_more"])
+        wrong |= protected.of_patterns(sent["protected_more"])
     try:
         if not wrong:
             agents.change_tools(agent, by=by, toolset=int(post.get("toolset", "")), **sent)
@@ -141,13 +144,21 @@ def _save(agent: Agent, post: Any, *, by: Member) -> faults.Faults:
     return wrong
 
 
-def _page(
-    request: Any, agent: Agent, *, sent: Any = None, wrong: faults.Faults | None = None, opening: Any = None
+def page(
+    request: Any,
+    agent: Agent,
+    *,
+    sent: Any = None,
+    wrong: faults.Faults | None = None,
+    opening: Any = None,
+    exempting: Any = None,
 ) -> HttpResponseBase:
-    """After a refusal with what was sent: `sent` for the settings, `opening` for the network exception."""
+    """After a refusal with what was sent: `sent` for the settings, `opening` for the network exception, `exempting` for
+    the exemption of a protected path."""
     shown = _shown(request, agent) | _of_sandboxes(agent, sent, wrong or {}) | {"now": _now(agent, sent)}
-    shown |= {"wrong": wrong or {}, "sent": sent, "opening": opening}
-    return render(request, "agents/tools.html", shown, status=400 if wrong or opening else 200)
+    shown |= {"wrong": wrong or {}, "sent": sent, "opening": opening, "exempting": exempting}
+    shown |= protected.shown(agent, sent)
+    return render(request, "agents/tools.html", shown, status=400 if wrong or opening or exempting else 200)
 
 
 def _now(agent: Agent, sent: Any) -> dict[str, Any]:
@@ -191,7 +202,7 @@ def _of_sandboxes(agent: Agent, post: Any, wrong: faults.Faults) -> dict[str, An
 @member_page("agents", permissions.MEMBERS_MANAGE, methods=("POST",))
 def run_permission(request: Any, agent_id: str) -> HttpResponseBase:
     """Gives or takes an agent's `sandboxes:run`, by name."""
-    agent, by = _agent(request, agent_id), request.here.member
+    agent, by = agent_in(request, agent_id), request.here.member
     try:
         if request.POST.get("give"):
             members.give(agent, permissions.SANDBOXES_RUN, by=by)
@@ -205,7 +216,7 @@ def run_permission(request: Any, agent_id: str) -> HttpResponseBase:
 @member_page("agents", permissions.AGENTS_MANAGE, methods=("POST",))
 def network_exception(request: Any, agent_id: str) -> HttpResponseBase:
     """Opens a private destination to an agent's sandboxes, or closes the one named by `end`."""
-    agent, by, post = _agent(request, agent_id), request.here.member, request.POST
+    agent, by, post = agent_in(request, agent_id), request.here.member, request.POST
     try:
         if named := post.get("end"):
             exceptions.end(exceptions.find(agent, named), by=by)
@@ -217,7 +228,7 @@ def network_exception(request: Any, agent_id: str) -> HttpResponseBase:
         field = str(caught.fields.get("field", ""))
         words = EXCEPTION_FAULTS.get(field, caught.detail) if "`" in caught.detail else caught.detail
         complain(request, "No destination was opened or closed.")
-        return _page(request, agent, opening={"sent": post, "field": field, "words": words})
+        return page(request, agent, opening={"sent": post, "field": field, "words": words})
     messages.success(request, said, extra_tags="exceptions")
     return redirect(f"{reverse('agent-tools', args=[request.here.workspace.pk, agent.pk])}#s-exceptions")
 
@@ -230,7 +241,7 @@ def _open(agent: Agent, post: Any, *, by: Member) -> NetworkException:
     )  # fmt: skip
 
 
-def _agent(request: Any, agent_id: str) -> Agent:
+def agent_in(request: Any, agent_id: str) -> Agent:
     found = (
         Agent.objects.current()
         .select_related("owner__user", "workspace")

@@ -235,3 +235,46 @@ def test_the_first_keys_are_warned_of_while_they_lie_there(cast, browser, settin
     (tmp_path / "first-run.json").write_text("{}")
     assert "first keys" in browser(cast.alice).get(url(cast, "queue")).content.decode()
     assert "first keys" not in browser(cast.bob).get(url(cast, "queue")).content.decode()
+
+
+def test_protected_names_are_kept_and_a_pattern_that_means_everything_is_said(cast, browser) -> None:
+    page = url(cast, "agents", cast.scout.pk)
+    alice = browser(cast.alice)
+    alice.post(page, TOOLS | {"protected_more": "*.crypt\r\n deploy/*.json \r\n"})
+    cast.scout.refresh_from_db()
+    assert cast.scout.protected_more == ["*.crypt", "deploy/*.json"]
+    assert "*.crypt\ndeploy/*.json</textarea>" in alice.get(page).content.decode()
+    answer = alice.post(page, TOOLS | {"protected_more": "**"})
+    assert answer.status_code == 400
+    assert 'id="protected-e"' in answer.content.decode()
+
+
+def test_a_path_is_exempt_for_some_hours_and_ended(cast, browser) -> None:
+    page, exempt = url(cast, "agents", cast.scout.pk), url(cast, "agents", cast.scout.pk, "exempt")
+    alice = browser(cast.alice)
+    alice.post(exempt, {"path": "/work/.env", "hours": "8", "reason": "to rotate it"})
+    cast.scout.refresh_from_db()
+    (kept,) = cast.scout.protected_exempt
+    assert (kept["path"], kept["reason"], kept["by"]) == ("/work/.env", "to rotate it", cast.alice.pk)
+    shown = alice.get(page).content.decode()
+    assert "<code>/work/.env</code>" in shown
+    assert "to rotate it" in shown
+    row = AuditEntry.objects.filter(event="agent.tools_changed").latest("seq")
+    assert row.data["after"]["protected_exempt"] == [kept]
+    alice.post(exempt, {"end": "/work/.env"})
+    cast.scout.refresh_from_db()
+    assert cast.scout.protected_exempt == []
+
+
+@pytest.mark.parametrize(
+    ("path", "hours"), [("work/.env", "8"), ("/work/.env", "0"), ("/work/.env", "721"), ("/", "x")]
+)
+def test_an_exemption_that_cannot_be_is_said_beside_its_form(cast, browser, path, hours) -> None:
+    answer = browser(cast.alice).post(url(cast, "agents", cast.scout.pk, "exempt"), {"path": path, "hours": hours})
+    assert answer.status_code == 400
+    shown = answer.content.decode()
+    assert 'id="exempt-e"' in shown
+    assert f'value="{path}"' in shown, "what was typed stays"
+    for person in (cast.bob, cast.mallory):
+        refused = browser(person).post(url(cast, "agents", cast.scout.pk, "exempt"), {"path": path, "hours": "1"})
+        assert refused.status_code in (403, 404)
