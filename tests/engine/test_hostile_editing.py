@@ -74,8 +74,8 @@ def test_a_view_is_believed_and_nothing_beside_its_fields(tmp_path):
             json.dumps(VIEW | {name: wrong}).encode()
             for name, wrongs in {
                 "path": NO_TEXT, "version": NO_VERSION, "size": NO_NUMBER, "truncated": NO_FLAG,
-                "next": (-1, "1", True), "line_count": NO_NUMBER, "from": NO_NUMBER, "to": NO_NUMBER, "newline": ("CR", 7, None, []),
-                "final_newline": NO_FLAG, "bom": NO_FLAG, "lines": NO_LINES,
+                "next": (-1, "1", True), "line_count": NO_NUMBER, "from": NO_NUMBER, "to": NO_NUMBER,
+                "newline": ("CR", 7, None, []), "final_newline": NO_FLAG, "bom": NO_FLAG, "lines": NO_LINES,
                 "cut": (None, 7, ["1"], [True], [1] * (answers.LINES + 1)),
             }.items()
             for wrong in wrongs
