@@ -45,7 +45,10 @@ class Expected:
         if not self.version and os.path.lexists(self._path):
             raise fresh("there is a file of that name: read it, and send its version to replace it", real)
         if self.version:
-            self._check(real)
+            try:
+                self._check(real)
+            except Refused as error:
+                raise fresh(str(error), real) from error
             if os.stat(real).st_nlink > 1:
                 raise Refused("hard_link", "it has several names (hard links), which a write would part")
             if not os.access(real, os.W_OK, effective_ids=True):

@@ -72,7 +72,7 @@ class Part:
     def _put(self, tag: str) -> None:
         assert self._ended is not None
         number, head = self._ended
-        if number < self._first:
+        if number < self._first or self.is_full:
             return
         text = head.decode(errors="ignore")  # it may end in half a character
         is_cut = len(text) > SHOWN_CHARACTERS
