@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -207,10 +207,18 @@ def _keep(content: bytes) -> None:
 def _flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """What a reviewer should look at twice. Flags explain a card; they never lower a verdict."""
     found: set[str] = set()
-    for value in arguments.values():
-        if isinstance(value, str | payloads.Held):
-            found |= _flags_of(value if isinstance(value, payloads.Held) else payloads.hold(value.encode()))
+    for value in _texts(arguments):
+        found |= _flags_of(value if isinstance(value, payloads.Held) else payloads.hold(value.encode()))
     return tuple(sorted(found))
+
+
+def _texts(value: object) -> Iterator[str | payloads.Held]:
+    """Also those in words of a command and lines of an edit."""
+    if isinstance(value, str | payloads.Held):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)
 
 
 def _flags_of(held: payloads.Held) -> set[str]:

@@ -18,6 +18,7 @@ from approvals import draw, payloads
 from approvals.draw import Survey
 from approvals.models import Action
 from sandboxes.models import Command
+from sandboxes.toolsets.two import edit
 
 from . import bash, diff
 from . import draw as markup
@@ -71,6 +72,7 @@ WANTS = {
     "install": "wants to install system packages",
     "stdin": "wants to send input to a running command",
     "write": "wants to write a file",
+    "edit": "wants to change a file",
     "unseal": "wants a protected file unsealed",
 }
 FLAGS = {
@@ -84,6 +86,7 @@ FLAGS = {
     "lookalikes": ("stop", "shield-alert", "Look-alike characters", "It holds characters that pass for others."),
     "binary": ("wait", "binary", "Binary", "It is no text, so it is shown by size and hash."),
     "large": ("wait", "triangle-alert", "Large", "It is too long to be looked through for hidden characters."),
+    "carried_over": ("wait", "history", "Comes back", "It was approved for a file that changed elsewhere meanwhile."),
     "after_denial": ("wait", "history", "After denial", "A proposal of this conversation was denied before."),
 }
 
@@ -121,6 +124,8 @@ def _sheets(action: Action) -> Iterator[Sheet]:
         yield sheet("Protected file", "End of path", about, f"{rest.pop('path')}\n")
     elif action.tool == "write":
         yield _file(rest, action.bases)
+    elif action.tool == "edit" and edit.BECOMES in action.bases:
+        yield from _edited(action, rest)
     if rest:
         yield sheet("Arguments", "End of arguments", ["JSON"], _json(rest))
 
@@ -160,6 +165,8 @@ def _binary(content: Mapping[str, Any]) -> list[str]:
 
 def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
     path, content, mode = str(rest.pop("path")), rest.pop("content"), rest.pop("mode", None)
+    if path in bases and rest.get("version") == str(bases[path] or "")[:12]:
+        rest.pop("version")  # it says what `_replaces` says
     about = [_replaces(path, bases)] + ([f"mode {mode:04o}"] if mode is not None else [])
     name = draw.one_line(path)
     if not isinstance(content, str) and "sha256" not in content:  # a member's: nobody had to look at it first
@@ -172,6 +179,23 @@ def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
         if old is None
         else _diff(name, about, old, text_of(content))
     )
+
+
+def _edited(action: Action, rest: dict[str, Any]) -> Iterator[Sheet]:
+    """What it makes of the file, which the digest binds; its edits say the same in an agent's way."""
+    before = Action.objects.filter(pk=action.parent_action).first() if "carried_over" in action.flags else None
+    path, _, _ = str(rest.pop("path")), rest.pop("version"), rest.pop("edits")
+    yield _change(draw.one_line(path), path, action)
+    if before is not None:
+        yield _change(f"As {before.pk} was approved", path, before)
+
+
+def _change(name: str, path: str, action: Action) -> Sheet:
+    """From one kept text to the other. Raises Undrawable."""
+    old, new = (_base(action.bases.get(side)) for side in (path, edit.BECOMES))
+    if old is None or new is None:
+        raise Undrawable("What it would change is no text that can be shown here. It can only be denied.")
+    return _diff(name, [_replaces(path, action.bases)], old, new)
 
 
 def _base(sha256: str | None) -> str | None:
@@ -256,7 +280,7 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
     elif action.tool == "install":
         yield "Can change", "all of the sandbox's system"
         yield "Runs as", f"root without capabilities, {_for_how_long(arguments)}"
-    elif action.tool in ("write", "unseal"):
+    elif action.tool in ("write", "edit", "unseal"):
         yield "Can change", str(arguments["path"])
         yield "Runs as", str(profile.get("user", "agent"))
     yield "Needs", number(action.approvals_needed, "approval")

@@ -30,7 +30,7 @@ STATES: dict[str, tuple[str, str, str]] = {
     "cancelled": ("", "circle-slash", "cancelled"),
     "superseded": ("", "circle-slash", "superseded"),
 }
-DONE = {"write": "written", "stdin": "sent", "unseal": "unsealed"}
+DONE = {"write": "written", "edit": "edited", "stdin": "sent", "unseal": "unsealed"}
 LOST = "It started, and the host was lost before its end was known. It is never run again by itself."
 NOW = {
     "approved": "It starts as soon as its sandbox is ready.",
@@ -121,7 +121,7 @@ def said(action: Action) -> str:
         return f"Ran {words.duration(result['duration_ms'])}."
     if action.status == "succeeded" and result.get("background"):
         return _in_background(action)
-    if action.status == "succeeded" and action.tool == "write":
+    if action.status == "succeeded" and action.tool in ("write", "edit"):
         size = result.get("size", 0)
         return f"{words.number(size, 'byte')} {'is' if size == 1 else 'are'} in place."
     return NOW["approved"] if action.status == "approved" else ""

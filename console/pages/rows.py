@@ -99,6 +99,11 @@ def _summary(action: Action) -> tuple[str, str, str, str]:
         size = "streamed" if told is None else number(told, "byte")
         new = action.bases.get(path, "unknown") is None
         return "file-plus" if new else "file-pen", "write", path, f"new, {size}" if new else size
+    if action.tool == "edit":
+        return "file-pen", "edit", str(arguments["path"]), number(len(arguments["edits"]), "edit")
+    if action.tool in ("glob", "grep"):
+        pattern = str(arguments["pattern"])
+        return "search", action.tool, pattern if len(draw.one_line(pattern)) <= ROW_CHARS else "", ""
     if action.tool in PATHS:
         return PATHS[action.tool], action.tool, str(arguments["path"]), ""
     if action.tool == "stdin":

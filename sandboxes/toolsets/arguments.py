@@ -50,10 +50,17 @@ def text(value: object, *, field: str, limit_bytes: int) -> str:
 def _text(value: str, field: str) -> None:
     if "\0" in value:
         raise Invalid(f"`{field}` holds a NUL, which no command line or path can carry.", field=field)
+    if not is_unicode(value):
+        raise Invalid(f"`{field}` holds half a surrogate pair, so it is no valid Unicode.", field=field)
+
+
+def is_unicode(value: str) -> bool:
+    """False for half a character, which no encoding takes."""
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Invalid(f"`{field}` holds half a surrogate pair, so it is no valid Unicode.", field=field) from None
+        return False
+    return True
 
 
 def seconds(value: object, *, field: str, most: int) -> float:

@@ -22,6 +22,7 @@ BODIES = {
     "install_packages": {"packages": ["gawk"]},
     "send_input": {"data": "x"},
     "write_file": {"path": "x", "content": "x"},
+    "call_tool": {"conversation": "c", "arguments": {"command": "true"}},
     "unseal_file": {"path": "x"},
     "publish_artifact": {"path": "x"},
     "cancel_action": {},
@@ -81,6 +82,7 @@ def filled(place):
         "permission": permissions.AUDIT_READ,
         "key_id": place.scout.keys.first().pk,
         "exception_id": exception.pk,
+        "tool": "run",
     }
     return lambda path: path.format(**ids)
 
@@ -131,7 +133,7 @@ async def test_what_is_for_workspace_keys_opens_to_no_agent(ask, place, filled, 
 @pytest.mark.parametrize(("method", "path", "operation"), operations())
 async def test_what_is_not_yours_is_not_there(ask, place, filled, hub, method, path, operation):
     """For mallory, who may everything in another workspace, and for the other agent of this one."""
-    if "{" not in path:
+    if "{" not in path or operation["operationId"] == "call_tool":  # every agent has that tool: see test_tools
         return
     keys = [place.others] if operation["x-keys"] == "agent" else [place.mallorys]
     keys += [place.others] if operation["x-keys"] == "any" else []

@@ -61,8 +61,8 @@ class Desk:
 
     @property
     def sandbox(self) -> str:
-        (found,) = [one for one in self.agent.get("/sandboxes").json() if one["conversation"] == self.conversation]
-        return str(found["id"])
+        found = {one["conversation"]: one["id"] for one in self.agent.get("/sandboxes").json()}
+        return str(found[self.conversation])
 
     def run(self, command: str) -> str:
         """As a member, whom nobody asks."""

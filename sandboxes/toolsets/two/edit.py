@@ -69,6 +69,10 @@ def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any
         raise Invalid("`edits` is a list of edits.", field="edits")
     if not (version := check.version(arguments.get("version"))):
         raise Invalid("`version` is missing. Read the file first.", field="version")
+    for n, each in enumerate(edits):
+        for word in (each.get("from", ""), each.get("to", ""), *each.get("lines", ())):
+            if not check.is_unicode(word):
+                raise Invalid("An edit holds half a surrogate pair, so it is no valid Unicode.", field=f"edits.{n}")
     return {"path": check.path(arguments.get("path")), "version": version, "edits": edits}
 
 
