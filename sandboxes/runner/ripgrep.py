@@ -20,6 +20,8 @@ NUMBER_BYTES = 64
 """Enough to find a line number that comes in two pieces."""
 WINDOW_BYTES = 400
 MEMORY_KB = 400_000
+THREADS = 4
+"""More than processors, most often: to open a file is to wait. 20,000 of them: 3.1 s, with two threads 3.8."""
 _NUMBER = re.compile(rb'"line_number":(\d{1,18}),')
 _FIRST = re.compile(rb'"submatches":\[(\{.*?"start":\d{1,18},"end":\d{1,18}\})', re.DOTALL)
 _LIMITED = f'ulimit -v {MEMORY_KB}; exec "$0" "$@"'
@@ -74,8 +76,7 @@ def command(rg: str, wanted: Wanted, files: Sequence[str], *, most: int, in_orde
     else:
         how += ["--json", f"--max-count={1 if wanted.mode == 'files' else most}"]
         how.append(f"--context={wanted.context if wanted.mode == 'lines' else 0}")
-    if in_order:
-        how.append("--threads=1")
+    how.append(f"--threads={1 if in_order else THREADS}")
     return ["/bin/sh", "-c", _LIMITED, rg, *how, f"--regexp={wanted.pattern}", "--", *files]
 
 

@@ -21,8 +21,8 @@ from .ripgrep import Hit
 from .searches import Page
 from .walking import Tree
 
-FIRST_FILES, GROWTH = 400, 6
-BATCH_FILES, BATCH_BYTES = 40_000, 1_000_000
+FIRST_FILES, GROWTH = 100, 8
+BATCH_FILES, BATCH_BYTES = 40_000, 1_600_000
 """What the kernel takes as arguments."""
 PATTERN_BYTES = 8000
 PIECES_AHEAD = 4
@@ -95,7 +95,7 @@ class Search(searches.Told):
 
     def _go_on(self) -> None:
         self._batch_files, self._upcoming = self._upcoming, []
-        self._in_order = False
+        self._in_order = not self._searched  # what is frequent is found in the first few, which are few
         self._search()
         self._upcoming = self._gathered()  # while it works
 

@@ -26,7 +26,7 @@ def test_each_code_there_is_has_a_status():
 
 
 def test_file_errors_tell_apart_what_happened():
-    assert {errors.STATUS[code] for code in FILE_CODES} == {403, 404, 409, 422}
+    assert {errors.STATUS[code] for code in FILE_CODES} == {403, 404, 409, 413, 422}
 
 
 @pytest.mark.parametrize(
