@@ -22,7 +22,7 @@ from console.workspaces.keys import Caller
 
 from . import counters, exceptions, lifecycle, overdue, profiles, reconciling
 from .engine import Box, CreateFailed, Engine, EngineConfig
-from .errors import BoxGone, NoRuntime, OutOfReach, SandboxError
+from .errors import BoxGone, NoRuntime, OutOfReach, SandboxError, Silent
 from .losses import Losses
 from .models import Sandbox
 from .outputs import SEGMENT_BYTES
@@ -165,6 +165,8 @@ class Boxes:
             if box.boot != sandbox.boot:  # another runner: it knows none of our commands
                 raise BoxGone(f"Sandbox {sandbox.pk} was restarted from outside.", reason="crashed")
         except BoxGone as error:
+            if isinstance(error, Silent) and self.losses.is_away(sandbox.pk):  # paused, say: it is asked again
+                raise NoRuntime(error.detail) from error
             # A daemon that stopped took the sandbox with it, whatever exit code that then shows.
             reason = "host_lost" if self.losses.is_away(sandbox.pk) and error.reason == "crashed" else error.reason
             await self._lost_for_good(sandbox, reason)

@@ -46,6 +46,10 @@ class OutOfReach(BoxGone):
         )
 
 
+class Silent(BoxGone):
+    """It runs, as far as its host knows, and does not answer."""
+
+
 class FileError(SandboxError):
     """`code`: file_not_found, is_a_directory, not_a_file, permission_denied_in_sandbox, no_space, bad_path, …
     `more`, where it helps: of a refused edit, `lines` and `version` as they are now."""

@@ -19,7 +19,11 @@ from .attach import Attached, attach
 
 log = logging.getLogger("sandgate.channel")
 HELLO_AGAIN_S = 1.0
-PING_S = 5.0
+LOOK_S = 0.5
+PING_S, PING_WAITED_S = 5.0, 1.0
+"""When nobody waits for an answer, and when somebody does."""
+DOUBT_S = 1.5
+"""Without an answer to a ping, while somebody waits: then the daemon is asked what is the matter."""
 SILENT_S = 15.0
 CALL_LIMIT_BYTES = 2 << 20
 STRAY_LIMIT_BYTES = 1 << 20
@@ -79,10 +83,12 @@ class Call:
 
 
 class Channel:
-    """Made by `connect`, of use after `hello`. `on_lost` is called once, unless it was closed first."""
+    """Made by `connect`, of use after `hello`. `on_lost` is called once, unless it was closed first; `on_doubt` at each
+    time that it does not answer while somebody waits: a busy sandbox may, too."""
 
-    def __init__(self, marker: bytes, on_lost: Callable[[], None]) -> None:
+    def __init__(self, marker: bytes, on_lost: Callable[[], None], on_doubt: Callable[[], None] = lambda: None) -> None:
         self._marker = marker
+        self._on_doubt = on_doubt
         self._on_lost: Callable[[], None] | None = on_lost
         self._tag = os.urandom(frames.TAG_BYTES)
         self._parser = frames.Parser(limit_bytes=frames.FROM_RUNNER_LIMIT, tag=self._tag)
@@ -92,7 +98,9 @@ class Channel:
         self._calls: dict[int, Call] = {}
         self._last_ref = 0
         self._strays_left_bytes = STRAY_LIMIT_BYTES
-        self._heard_at = time.monotonic()
+        self._heard_at = self._pinged_at = time.monotonic()
+        self._unanswered_at: float | None = None
+        self._doubted = False
         self._pings: asyncio.Task[None] | None = None
         self.broken = False
 
@@ -114,6 +122,11 @@ class Channel:
     def stderr(self) -> str:
         """The last that PID 1 said on its stderr."""
         return self._stderr.decode("utf-8", "replace").strip()
+
+    @property
+    def silent_s(self) -> float:
+        """How long the oldest ping without an answer is ago; 0 when it has said anything since."""
+        return 0.0 if self._unanswered_at is None else time.monotonic() - self._unanswered_at
 
     @property
     def tag(self) -> bytes:
@@ -145,6 +158,7 @@ class Channel:
 
     def _data(self, data: bytes) -> None:
         self._heard_at = time.monotonic()
+        self._unanswered_at, self._doubted = None, False
         try:
             for frame in self._parser.feed(data):
                 self._take(frame)
@@ -175,12 +189,22 @@ class Channel:
 
     async def _ping(self) -> None:
         while True:
-            await asyncio.sleep(PING_S)
-            if time.monotonic() - self._heard_at > SILENT_S:
-                self._ended()
-                return
-            self._strays_left_bytes += frames.HEAD_BYTES
-            self.send(frames.pack(self._tag, frames.PING))
+            await asyncio.sleep(LOOK_S)
+            now = time.monotonic()
+            if now - self._heard_at > SILENT_S:
+                return self.give_up()
+            if self._calls and self.silent_s > DOUBT_S and not self._doubted:
+                self._doubted = True
+                self._on_doubt()
+            if now - self._pinged_at >= (PING_WAITED_S if self._calls else PING_S):
+                self._pinged_at = now
+                self._unanswered_at = self._unanswered_at or now
+                self._strays_left_bytes += frames.HEAD_BYTES
+                self.send(frames.pack(self._tag, frames.PING))
+
+    def give_up(self) -> None:
+        """It is of no use any more."""
+        self._ended()
 
     def _ended(self) -> None:
         if self.stderr:

@@ -19,6 +19,8 @@ class State:
     reason: str = ""
     """One of `oom`, `process_limit`, `crashed`; empty while it runs."""
     labels: tuple[tuple[str, str], ...] = ()
+    paused: bool = False
+    """By somebody else: it runs, and nothing in it does."""
 
     def label(self, name: str) -> str:
         return dict(self.labels).get(name, "")
@@ -33,7 +35,7 @@ async def look(daemon: Daemon, container_id: str) -> State:
     labels = tuple((found["Config"].get("Labels") or {}).items())
     state = found["State"]
     if state["Running"]:
-        return State(running=True, labels=labels)
+        return State(running=True, labels=labels, paused=bool(state.get("Paused")))
     return State(running=False, reason=_reason(state), labels=labels)
 
 

@@ -18,7 +18,7 @@ import docker
 import docker.errors
 
 from console.workspaces.stock import STOCK_IMAGES
-from sandboxes.errors import BoxGone, NoRuntime, SandboxError
+from sandboxes.errors import BoxGone, NoRuntime, SandboxError, Silent
 from sandboxes.runner.frames import MARKER_BYTES, BrokenFrame
 
 from . import containers, kit, shims
@@ -192,7 +192,7 @@ class Engine:
             await link.greet(await link.attach(), timeout_s=HELLO_S * 2)
         except (AttachFailed, ChannelLost, BrokenFrame, TimeoutError) as error:
             self._roots.forget(container_id)
-            raise BoxGone(f"The runner of sandbox {sandbox_id} does not answer: {_said(error)}") from error
+            raise Silent(f"The runner of sandbox {sandbox_id} does not answer: {_said(error)}") from error
         return self._add(Box(link, sandbox_id, container_id, env))
 
     async def found(self) -> list[Found]:

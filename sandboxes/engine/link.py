@@ -1,7 +1,8 @@
 """One sandbox's connection over its whole life: made, lost, found again, or given up with a reason.
 
 Owns when to attach anew and when to call a sandbox ended. On end-of-file the daemon is asked; end-of-file alone says
-nothing. Must answer within GIVE_UP_S: until then callers wait, afterwards each has a typed error.
+nothing. Must answer within GIVE_UP_S: until then callers wait, afterwards each has a typed error. One that only says
+nothing is given up so soon when its daemon says nothing either, or that it is paused; a busy one is waited for.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from .ending import look
 
 GIVE_UP_S = 4.5
 AGAIN_S = 0.1
+ASK_AGAIN_S = 0.5
 STEADY_S = 1.0
 """A connection that broke sooner is not made again at once: a runner that always hangs up would keep the loop busy."""
 HELLO_S = 3.0
@@ -48,6 +50,7 @@ class Link:
         self._channel: Channel | None = None
         self._changed = asyncio.Event()
         self._recovery: asyncio.Task[None] | None = None
+        self._doubts: asyncio.Task[None] | None = None
         self._closed = False
         self._made_at = float("-inf")
         self.boot = ""
@@ -58,7 +61,7 @@ class Link:
 
     async def attach(self) -> Channel:
         """Before the container starts, so that nothing it says is missed."""
-        channel = Channel(self._marker, lambda: self._broke(channel))
+        channel = Channel(self._marker, lambda: self._broke(channel), lambda: self._doubt(channel))
         try:
             await channel.connect(self._daemon.docker_host, self._container_id)
         except BaseException:
@@ -120,6 +123,27 @@ class Link:
         else:
             self._start_recovery()
 
+    def _doubt(self, channel: Channel) -> None:
+        if channel is self._channel and (self._doubts is None or self._doubts.done()):
+            self._doubts = asyncio.create_task(self._ask_about(channel), context=Context())
+
+    async def _ask_about(self, channel: Channel) -> None:
+        """Until it says something, or its fate is known."""
+        while channel is self._channel and channel.silent_s:
+            try:
+                state = await look(self._daemon, self._container_id)
+                is_away = state.paused
+            except Unreachable:
+                state, is_away = None, True
+            if channel is not self._channel or not channel.silent_s:
+                return
+            if state is not None and not state.running:
+                return channel.give_up()
+            if is_away and channel.silent_s >= GIVE_UP_S:
+                self._unheard = True
+                return self.end("host_lost")
+            await asyncio.sleep(ASK_AGAIN_S)
+
     def _start_recovery(self) -> None:
         if not self._closed and self._recovery is None:
             # A context of its own: no work of the request that once opened the channel.
@@ -176,11 +200,13 @@ class Link:
         """Lets go of the sandbox, which goes on."""
         self._closed = True
         self.on_lost = None
-        recovery, self._recovery = self._recovery, None
+        tasks = [task for task in (self._recovery, self._doubts) if task is not None]
+        self._recovery = self._doubts = None
         self._drop()
-        if recovery is not None:
-            recovery.cancel()
-            await asyncio.wait([recovery])
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def _drop(self) -> None:
         if self._channel is not None:

@@ -15,7 +15,7 @@ from lib import leftovers
 from lib.daemon import OwnDaemon
 from lib.place import Place
 from sandboxes.engine import RunRequest, disks
-from sandboxes.errors import BoxGone, NoRuntime
+from sandboxes.errors import BoxGone, NoRuntime, OutOfReach
 from tests.gvisor import hosts
 from tests.gvisor.engines import Bench, Collected, OnePass, loop_files, new_config
 from tests.gvisor.hosts import PORT, PUBLIC, RANGES
@@ -81,6 +81,24 @@ def test_short_restart_goes_unnoticed(daemon, own_bench, number):
     assert ran.text.split() == [str(n) for n in range(1, 101)]
     assert (ran.gaps, ran.result.lost_bytes) == ([], 0)
     assert own_bench.bash(box, "echo alive").text == "alive\n"
+
+
+def test_a_daemon_that_hangs_is_told_as_one_that_is_away(daemon, own_bench):
+    box = own_bench.create()
+    running = own_bench.begin(own_bench.bashing(box, "sleep 15; echo slept", action_id="act_hung"))
+    time.sleep(1)
+    os.kill(daemon.pid(), signal.SIGSTOP)
+    try:
+        struck_at = time.monotonic()
+        with pytest.raises(OutOfReach):
+            running.result(20)
+        assert time.monotonic() - struck_at < 9  # 5 to 6, and a busy machine
+    finally:
+        os.kill(daemon.pid(), signal.SIGCONT)
+    again = own_bench.do(own_bench.engine.attach(box.sandbox_id, box.container_id, env={}))
+    sink = Collected()
+    ended = own_bench.do(again.resume(OnePass(box.sandbox_id, "run", "act_hung"), sink))
+    assert (ended.exit_code, bytes(sink.stdout)) == (0, b"slept\n")
 
 
 def test_long_absence_is_told_in_time_and_the_command_is_found_again(daemon, own_bench):
@@ -246,7 +264,8 @@ def state(api, sandbox):
 
 def is_out_of_reach(answer):
     said = answer.json()
-    return (answer.status_code, said["code"]) == (409, "sandbox_gone") and "Try again in a moment" in said["detail"]
+    gone = (answer.status_code, said["code"], said["ended_reason"]) == (409, "sandbox_gone", "host_lost")
+    return gone and "Try again in a moment" in said["detail"]
 
 
 def container_of(daemon, sandbox):
