@@ -6,7 +6,7 @@ runner's loop, and never seal what a person has unsealed before the sandbox is s
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -38,6 +38,8 @@ class Guard:
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._unsealed: set[str] = set()
         self._told: set[tuple[str, bool]] = set()
+        self._found: list[tuple[str, bool]] = []
+        self._lock = threading.Lock()
         self._may_mount, self._is_ready = threading.Event(), threading.Event()
 
     def start(self) -> None:
@@ -54,7 +56,8 @@ class Guard:
             rights.thread_as_mounting_agent()
             self._sweeper = Sweeper(self._roots)
             self._may_mount.set()
-            self._sweep(b"", everything=True)
+            self._walk()
+            self._found.clear()
         except Exception:  # without it protected files are open to commands, and nobody would know
             os.write(2, b"runner: the guard of protected files could not start\n")
             os._exit(70)
@@ -106,11 +109,20 @@ class Guard:
 
     def after_command(self, then: Callable[[dict[str, Any]], None]) -> None:
         """`then`, on the loop, with what the result says of protected files. At once when nothing was made."""
-        told = self._sweeper.changes() if self._sweeper is not None else b""
-        if told or (self._sweeper is not None and self._sweeper.must_walk):
-            self._do(lambda: self._sweep(told), {}, then)
-        else:
+        if self._sweeper is None:
             then({})
+            return
+        if told := self._sweeper.take():
+            self._do(lambda: self._sweep(self._sweeper_there().among(told)), {}, then)
+        else:
+            then(self._news())
+        if self._sweeper.must_walk:  # nobody waits for that: what it finds is told at the end of the next command
+            self._jobs.put(lambda: _kept(self._walk, None))
+
+    def collect(self) -> None:
+        """Now and then while commands run: else the kernel would keep all that they make until one ends."""
+        if self._sweeper is not None:
+            self._sweeper.collect()
 
     def unseal(self, path: str, then: Callable[[dict[str, Any]], None]) -> None:
         """A result: where it was, and whether there was a seal."""
@@ -130,11 +142,26 @@ class Guard:
 
     # --- on the thread -----------------------------------------------------------------------------------------------
 
-    def _sweep(self, told: bytes, *, everything: bool = False) -> dict[str, Any]:
+    def _sweeper_there(self) -> Sweeper:
         assert self._sweeper is not None
-        walks = everything or self._sweeper.must_walk
-        found = self._sweeper.everything() if walks else self._sweeper.among(told)
+        return self._sweeper
+
+    def _walk(self) -> None:
+        self._keep(self._sweeper_there().everything())
+
+    def _sweep(self, found: Iterable[Found]) -> Told:
+        self._keep(found)
+        return self._news()
+
+    def _keep(self, found: Iterable[Found]) -> None:
         news = [new for each in found if (new := self._take(each)) is not None]
+        with self._lock:
+            self._found += news
+
+    def _news(self) -> Told:
+        """Also on the loop: what was found and not told yet."""
+        with self._lock:
+            news, self._found = self._found, []
         more = {"protected_more": len(news) - TOLD_MOST} if len(news) > TOLD_MOST else {}
         return {"protected": [list(new) for new in news[:TOLD_MOST]], **more} if news else {}
 
@@ -161,11 +188,10 @@ class Guard:
         return {"ok": {"path": real, "was_sealed": was_sealed}}
 
     def _obey(self, protection: Protection) -> dict[str, Any]:
-        assert self._sweeper is not None
-        self._sweeper.obey(protection)
+        self._sweeper_there().obey(protection)
         for path in protection.exempt:
             self._seals.lift(path)
-        self._sweep(b"", everything=True)
+        self._walk()
         return {"ok": {}}
 
 

@@ -26,6 +26,7 @@ from .stdin import Closed, Full
 from .stillness import World
 
 WARM_DELAY_S = 0.5
+COLLECT_S = 5.0
 TOO_MANY = (
     f"{RUNNING_COMMANDS} commands run in this sandbox, or have left processes running: the most there may be. "
     "Wait for one, or stop one."
@@ -59,7 +60,7 @@ class Runner:
         self._orders = {"stop": self._stop, "empty": self._empty, "protect": self._protect}
         self._acts = {"run": self._run, "stdin": self._stdin, "unseal": self._unseal}
         self._turn = 0
-        self._pumping = False
+        self._pumping = self._collecting = False
         self.pool = Pool(self.loop, self.pump, self._tell, guard)
         self.pool.programs = Programs(self.loop, self.keepers, processes=self._processes, open_files=self._open_files)
         self.pool.publisher = Publisher(World(os.getpid(), self.loop.post))
@@ -228,11 +229,21 @@ class Runner:
             self._answer(ref, _error("sandbox_error", f"The command was not started: {os.strerror(error.errno or 0)}."))
             return
         self.jobs.add(command)
+        if not self._collecting:
+            self._collecting = True
+            self.loop.later(COLLECT_S, self._collect)
         if background:
             self._say_when_begun(ref, command)
             self.keepers.make_ready()
         else:
             command.follow(ref, {})
+
+    def _collect(self) -> None:
+        """As long as something runs."""
+        self.guard.collect()
+        self._collecting = bool(self.jobs.running())
+        if self._collecting:
+            self.loop.later(COLLECT_S, self._collect)
 
     def _say_when_begun(self, ref: int, command: Command) -> None:
         command.when_begun(self._to_this_client(lambda answer: self._answer(ref, answer)))

@@ -1,8 +1,8 @@
 """Finding what is newly there under a protected name, at the cost of what has changed.
 
 Owns a watch (inotify) on each folder below its roots; reading what they told costs microseconds when nothing was made.
-Must only be called on the guard's thread, save `changes`. Must never follow a link, and never believe that what was
-told is still so.
+Must only be called on the guard's thread, save `take` and `collect`. Must never follow a link, and never believe that
+what was told is still so.
 
 Packages bring keys and certificates of their own: of what is made inside REPORTED folders the names are told, and no
 more, for who removes or renews them must be able to. A folder in there is looked through once, when it appears.
@@ -20,9 +20,10 @@ from .paths import Folder, Protection, fold
 
 REPORTED = frozenset({"node_modules", "site-packages", ".git", ".venv", ".tox"})
 MOST_WATCHES = 20_000
-WITHIN_S = 5.0
+WITHIN_S, ALL_WITHIN_S = 5.0, 60.0
+"""Of looking at what one command made, and of looking at everything."""
 AGAIN_S = 10.0
-READ_BYTES = 64 << 10
+READ_BYTES, TOLD_BYTES = 64 << 10, 4 << 20
 _MADE, _MOVED_HERE, _ONLY_FOLDERS, _NO_LINK = 0x100, 0x80, 0x01000000, 0x02000000
 _WATCHED = _MADE | _MOVED_HERE | _ONLY_FOLDERS | _NO_LINK
 _IS_FOLDER, _LOST_SOME, _GONE = 0x40000000, 0x4000, 0x8000
@@ -44,6 +45,7 @@ class Sweeper:
         self._roots = tuple(roots)
         self._fd = _libc.inotify_init1(_NONBLOCK_CLOEXEC)
         self._folders: dict[int, str] = {}
+        self._told = bytearray()
         self._protection = Protection()
         self._is_full = False
         self._walked_at = 0.0
@@ -51,15 +53,21 @@ class Sweeper:
     def obey(self, protection: Protection) -> None:
         self._protection = protection
 
-    def changes(self) -> bytes:
-        """What was told since; from any thread. Empty, nearly always: then there is nothing to look at."""
-        told = bytearray()
+    def take(self) -> bytes:
+        """What was told since; on the loop. Empty, nearly always: then there is nothing to look at."""
+        self.collect()
+        told, self._told = self._told, bytearray()
+        return bytes(told)
+
+    def collect(self) -> None:
+        """Out of the kernel, which keeps it without a bound. What is too much is forgotten, and everything walked."""
         while self._fd >= 0:
             try:
-                told += os.read(self._fd, READ_BYTES)
+                self._told += os.read(self._fd, READ_BYTES)
             except BlockingIOError:
                 break
-        return bytes(told)
+            if len(self._told) > TOLD_BYTES:
+                self._told[:] = _EVENT.pack(-1, _LOST_SOME, 0, 0)
 
     @property
     def must_walk(self) -> bool:
@@ -71,7 +79,7 @@ class Sweeper:
         self._is_full = False
         self._folders.clear()
         for root in self._roots:
-            yield from self._into(root, time.monotonic() + WITHIN_S, reported=False, look_inside=False)
+            yield from self._into(root, time.monotonic() + ALL_WITHIN_S, reported=False, look_inside=False)
 
     def among(self, told: bytes) -> Iterator[Found]:
         """What is found where `told` says that something was made."""
@@ -111,8 +119,7 @@ class Sweeper:
                     waiting.append((entry.path, reported or is_top))
                 elif judge.check(entry.name) and entry.is_file(follow_symlinks=False):
                     yield Found(entry.path, reported or is_top)
-        if waiting:
-            self._is_full = True
+        self._is_full |= bool(waiting)
 
     def _watch(self, folder: str) -> None:
         """Before it is read: what is made meanwhile is told then."""
