@@ -118,13 +118,23 @@ def said(action: Action) -> str:
     """What happened, in words of ours alone: nothing of an agent's is in them, so they are not drawn."""
     result = action.result or {}
     if action.status == "succeeded" and "duration_ms" in result:
-        return f"Ran {words.duration(result['duration_ms'])}."
+        return f"Ran {words.duration(result['duration_ms'])}.{_found(result)}"
     if action.status == "succeeded" and result.get("background"):
         return _in_background(action)
     if action.status == "succeeded" and action.tool in ("write", "edit"):
         size = result.get("size", 0)
         return f"{words.number(size, 'byte')} {'is' if size == 1 else 'are'} in place."
     return NOW["approved"] if action.status == "approved" else ""
+
+
+def _found(result: dict[str, Any]) -> str:
+    """Files under protected names that it made. Their paths are the agent's words: the audit log has them."""
+    found = result.get("protected", [])
+    if not found:
+        return ""
+    sealed = sum(bool(each.get("sealed")) for each in found)
+    made = words.number(len(found) + int(result.get("protected_more", 0)), "protected file")
+    return f" It made {made}; {sealed} of them {'is' if sealed == 1 else 'are'} sealed."
 
 
 def _in_background(action: Action) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+PROTECTED_NAMED = 10
 HEAD_CHARACTERS, TAIL_CHARACTERS = 10_000, 20_000  # of each stream; the end of it says more
 
 
@@ -14,7 +15,21 @@ def text(result: Mapping[str, Any], *, can_follow: bool = True) -> str:
     parts = [_how(result), *(_stream(result, name, can_follow) for name in ("stdout", "stderr"))]
     if left := result.get("left_running"):
         parts.append(f"It left processes running: {', '.join(left)}. Use stop with this id to end them.")
+    parts += _protected(result)
     return "\n".join(part for part in parts if part)
+
+
+def _protected(result: Mapping[str, Any]) -> list[str]:
+    found = result.get("protected", [])
+    sealed, only = ([each["path"] for each in found if each["sealed"] is is_so] for is_so in (True, False))
+    said = []
+    if sealed:
+        names = ", ".join(sealed[:PROTECTED_NAMED])
+        said.append(f"New protected files, which can be read and no longer changed, moved or removed: {names}.")
+    if only:
+        said.append(f"New files under protected names, not sealed: {', '.join(only[:PROTECTED_NAMED])}.")
+    more = sum(max(0, len(names) - PROTECTED_NAMED) for names in (sealed, only)) + result.get("protected_more", 0)
+    return said + ([f"And {more} more of them."] if more else [])
 
 
 def _how(result: Mapping[str, Any]) -> str:

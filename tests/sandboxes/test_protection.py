@@ -7,12 +7,13 @@ import pytest
 from django.utils import timezone
 
 from approvals import payloads
+from console.pages import fates
 from console.workspaces import agents
 from console.workspaces.errors import Invalid, PermissionDenied
 from console.workspaces.models import AuditEntry
 from sandboxes import protection, toolsets
 from sandboxes.errors import FileError
-from sandboxes.toolsets import write
+from sandboxes.toolsets import printed, write
 
 KEY = "-----BEGIN " + "PRIVATE KEY-----\n"
 
@@ -112,3 +113,19 @@ def test_a_pattern_that_protects_everything_or_nothing_is_named(pattern):
     with pytest.raises(Invalid) as refusal:
         protection.check_patterns({"protected_more": ["*.ok", pattern]})
     assert refusal.value.fields["field"] == "protected_more"
+
+
+def test_a_model_is_told_of_what_its_command_made():
+    result = {"status": "exited", "exit_code": 0, "duration_ms": 5, "stdout_bytes": 0, "stderr_bytes": 0}
+    found = [{"path": f"/work/{n}.key", "sealed": n < 12} for n in range(13)]
+    told = printed.text({**result, "protected": found, "protected_more": 3})
+    assert "no longer changed, moved or removed: /work/0.key, " in told
+    assert "not sealed: /work/12.key." in told
+    assert "And 5 more of them." in told
+    assert "protected" not in printed.text(result)
+
+
+def test_a_card_says_that_a_command_made_some():
+    result = {"exit_code": 0, "duration_ms": 5, "protected": [{"path": "/work/a.key", "sealed": True}]}
+    action = SimpleNamespace(status="succeeded", result=result, tool="run")
+    assert fates.said(action) == "Ran 5 ms. It made 1 protected file; 1 of them is sealed."
