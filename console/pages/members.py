@@ -12,7 +12,7 @@ from console.workspaces import permissions as names
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Member, Permission
 
-from .shell import complain, givers_in, member_page, say
+from .shell import givers_in, member_page, say
 from .words import listed as listed_names
 
 COLUMNS = tuple(name for name in names.ALL if name != names.SANDBOXES_RUN)
@@ -63,28 +63,41 @@ def _rows(workspace_id: str) -> list[dict[str, Any]]:
 
 @member_page("members", names.MEMBERS_MANAGE, methods=METHODS)
 def permissions(request: Any, member_id: str) -> HttpResponseBase:
+    """What is ticked, and their end here. A form that is refused comes back as it was sent, with why."""
     member = _member(request, member_id)
+    ticked, refused = set(member.permissions.values_list("name", flat=True)), ""
     if request.method == "POST":
         try:
             _act(request, member)
             return redirect("members", request.here.workspace.pk)
         except SandgateError as caught:
-            complain(request, caught.detail)
-    has = set(member.permissions.values_list("name", flat=True))
-    shown = {
+            refused = caught.detail
+            ticked = ticked if _removes(request) else set(request.POST.getlist("permission"))
+    at_removal = _removes(request) and member != request.here.member  # who has no such form of their own
+    shown = _shown(request, member, ticked) | {"refused": refused, "of_removal": at_removal}
+    return render(request, "members/member.html", shown, status=400 if refused else 200)
+
+
+def _removes(request: Any) -> bool:
+    return bool(request.POST.get("act") == "remove")
+
+
+def _shown(request: Any, member: Member, ticked: set[str]) -> dict[str, Any]:
+    to_self = members.to_self(member, request.here.member)
+    has_run = member.permissions.filter(name=names.SANDBOXES_RUN).exists()
+    return {
         "member": member,
-        "choices": [(name, names.MEANINGS[name], name in has) for name in COLUMNS],
-        "run": (names.SANDBOXES_RUN, names.SANDBOXES_RUN in has),
-        "to_self": members.to_self(member, request.here.member),
+        "choices": [(name, names.MEANINGS[name], name in ticked) for name in COLUMNS],
+        "run": (names.SANDBOXES_RUN, names.SANDBOXES_RUN in ticked),
+        "cannot_take_run": to_self and not has_run,
         "givers": listed_names(givers_in(request.here.workspace, but=request.here.member)),
         "agents": member.owned_agents.filter(archived_at=None),
     }
-    return render(request, "members/member.html", shown)
 
 
 def _act(request: Any, member: Member) -> None:
     by = request.here.member
-    if request.POST.get("act") == "remove":
+    if _removes(request):
         members.remove(member, by=by)
         say(request, f"{member} is no member any more. What was open for them here closes within seconds.")
         return

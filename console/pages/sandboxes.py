@@ -56,6 +56,7 @@ def listed(request: Any) -> HttpResponseBase:
 
 @member_page("sandboxes", permissions.SANDBOXES_READ)
 def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
+    """The page; `?part=live` is what of it changes by itself."""
     found = Sandbox.objects.visible_to(request.here.member).select_related("agent")
     sandbox = found.filter(pk=sandbox_id).first()
     if sandbox is None:
@@ -70,7 +71,7 @@ def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
         "exceptions": _exceptions(sandbox),
         "may_run": permissions.SANDBOXES_RUN in request.here.may,
     }
-    return render(request, "sandboxes/detail.html", shown)
+    return render(request, f"sandboxes/{'_live' if request.GET.get('part') == 'live' else 'detail'}.html", shown)
 
 
 def _running(sandbox: Sandbox) -> list[tuple[Command, rows.Row]]:

@@ -33,8 +33,9 @@
   }
 
   function swap(target, html) {
-    if (!target || shown.get(target.id) === html) return;
-    if (target.id) shown.set(target.id, html); // a poll that brings nothing new leaves selections alone
+    const bare = html.replace(/(csrfmiddlewaretoken" value=)"[^"]*"/g, "$1"); // which is masked anew each time
+    if (!target || shown.get(target.id) === bare) return;
+    if (target.id) shown.set(target.id, bare); // a poll that brings nothing new leaves selections alone
     htmx.swap(target, html, { swapStyle: target.id === "list-body" ? "innerHTML" : "outerHTML", swapDelay: 0, settleDelay: 0 });
   }
 
@@ -43,6 +44,16 @@
   const loadList = () => load(() => one("#list-body"), one("#list-body").dataset.list).then(count);
   const loadCard = () => load(() => deciding() ? null : one("#card"), `${one("#card").dataset.card}?part=card`);
   const loadFate = () => load(() => one("#outcome"), one("#outcome").dataset.fate);
+
+  // What runs in a sandbox. Not under the pointer, nor what is being used or read out.
+  const LIVE_MS = 3000;
+  let looked = Date.now();
+  const idle = () => one("#sandbox-live:not(:hover, :focus-within)");
+  function look() {
+    if (document.hidden || !idle() || Date.now() - looked < LIVE_MS) return;
+    looked = Date.now();
+    load(idle, idle().dataset.live);
+  }
 
   // ---- what changed ----
   function changed(id, status) {
@@ -177,6 +188,7 @@
       time.parentElement.classList.toggle("soon", seconds < 900);
     }
     for (const place of all("[data-retry]")) place.textContent = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
+    look();
     if (one('#outcome:is([data-status="running"], [data-command])') && !document.hidden) loadFate();
   }
 

@@ -61,3 +61,16 @@ def test_the_audit_log_finds_what_a_row_holds(cast, browser) -> None:
     page = browser(cast.alice).get(at(cast, "audit") + "?q=10.20.4").content.decode()
     assert "10.20.4.15" in page
     assert "10.9.9.9" not in page
+
+
+def test_what_changes_by_itself_is_a_part_of_its_page_and_hidden_from_others_as_that_is(cast, browser) -> None:
+    sandbox = make_sandbox(cast.scout)
+    page = at(cast, "sandboxes", sandbox.pk)
+    whole, part = (browser(cast.alice).get(page + query).content.decode() for query in ("", "?part=live"))
+    assert part.startswith('<div id="sandbox-live"')
+    assert f'data-live="{page}?part=live"' in whole
+    assert "<html" not in part
+    assert "running" in part
+    Sandbox.objects.filter(pk=sandbox.pk).update(status="ended", ended_reason="oom", ended_at=timezone.now())
+    assert "out of memory" in browser(cast.alice).get(page + "?part=live").content.decode()
+    assert browser(cast.mallory).get(page + "?part=live").status_code == 404

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from console.workspaces import agents, keys, permissions
-from console.workspaces.models import Agent, AuditEntry, Key, Member
+from console.workspaces.models import Agent, AuditEntry, Key, Member, Permission
 
 pytestmark = pytest.mark.django_db
 PAGES = {
@@ -131,6 +131,31 @@ def test_nobody_gives_sandboxes_run_to_themselves(cast, browser) -> None:
     )
     assert "to themselves" in answer.content.decode()
     assert not cast.alice.may(permissions.SANDBOXES_RUN)
+
+
+def test_a_refused_change_of_permissions_comes_back_as_it_was_sent_with_why_at_the_form(cast, browser) -> None:
+    """Here: the last one who may manage members takes that from herself, and gives herself something."""
+    Permission.objects.filter(member=cast.bob, name=permissions.MEMBERS_MANAGE).delete()
+    had = set(cast.alice.permissions.values_list("name", flat=True))
+    sent = [permissions.AUDIT_READ, permissions.RULES_MANAGE]
+    answer = browser(cast.alice).post(
+        url(cast, "members", cast.alice.pk), {"act": "save", "permission": sent}, follow=True
+    )
+    page = answer.content.decode()
+    assert answer.status_code == 400
+    assert set(re.findall(r'value="([a-z:]+)" checked', page)) == set(sent)
+    assert "last member with" in page[page.index('id="refused"') :].partition("</p>")[0]
+    assert 'class="toast' not in page.replace('class="toasts"', "")
+    assert set(cast.alice.permissions.values_list("name", flat=True)) == had
+
+
+def test_a_refused_removal_is_told_where_it_was_asked_for_and_unticks_nothing(cast, browser) -> None:
+    had = set(cast.alice.permissions.values_list("name", flat=True)) - {permissions.SANDBOXES_RUN}
+    answer = browser(cast.alice).post(url(cast, "members", cast.alice.pk), {"act": "remove"})
+    page = answer.content.decode()
+    assert had <= set(re.findall(r'value="([a-z:]+)" checked', page))
+    assert answer.status_code == 400
+    assert "cannot remove yourself" in page[page.index('id="refused"') :].partition("</p>")[0]
 
 
 def test_a_refused_change_changes_nothing_of_the_form(cast, browser) -> None:
