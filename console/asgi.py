@@ -20,6 +20,7 @@ from django.http.response import HttpResponseBase
 from django.urls import re_path
 
 from . import health, metrics
+from .api.mcp.door import Mcp, Placed
 from .doorman import App, Limited, Receive, Scope, Send, Tagged, doorman
 from .pages import sockets
 from .signed_in import SameOrigin, SignedIn, refuse
@@ -59,6 +60,7 @@ class KeyDjango(ASGIHandler):
 keyed = partial(doorman, KeyDjango(), authenticate=authenticate)
 raw = doorman(Streamed(KeyDjango()), limit_bytes=RAW_BYTES, authenticate=authenticate, spools=False)
 files, commands, others = (keyed(limit_bytes=limit) for limit in (FILE_BYTES, COMMAND_BYTES, OTHER_BYTES))
+mcp = Placed(doorman(Mcp(), limit_bytes=COMMAND_BYTES, authenticate=authenticate))
 pages: App = Limited(django_app, limit_bytes=OTHER_BYTES)
 
 ROUTES = [
@@ -74,7 +76,7 @@ ROUTES = [
         (r"v1/sandboxes/[^/]+/commands(/.*)?", commands),
         (r"v1/tools/.*", commands),
         (r"v1(/.*)?", others),
-        (r"mcp(/.*)?", commands),
+        (r"mcp(/c/[^/]+)?/?", mcp),
     )
 ]
 

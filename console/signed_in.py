@@ -45,12 +45,17 @@ def _refusal(scope: Scope) -> str:
         own = f"{request.scheme}://{request.get_host()}"
     except DisallowedHost as error:
         return f"A socket from Origin {origin!r} was refused: {error}"
-    if origin == own or any(_matches(origin, trusted) for trusted in settings.CSRF_TRUSTED_ORIGINS):
+    if is_ours(origin, own):
         return ""
     return (
         f"A socket from Origin {origin!r} was refused: this console's own is {own!r}. If people reach it under that"
         " name, add it to SANDGATE_ORIGINS (CSRF_TRUSTED_ORIGINS)."
     )
+
+
+def is_ours(origin: str, own: str) -> bool:
+    """This console's own address, or one of CSRF_TRUSTED_ORIGINS."""
+    return origin == own or any(_matches(origin, trusted) for trusted in settings.CSRF_TRUSTED_ORIGINS)
 
 
 def _request(scope: Scope) -> ASGIRequest:
