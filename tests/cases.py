@@ -114,7 +114,9 @@ D3 too large is refused before it comes
     gvisor/test_raw_files::test_too_large_is_refused_before_and_while_it_comes
     gvisor/test_sdk::test_a_file_of_fifty_mebibytes
 D6 an edit keeps all other bytes
-    not here: Belongs to the file tools, which are not there yet.
+    engine/test_edits::test_lines_that_no_edit_names_keep_their_bytes
+    gvisor/test_editing::test_each_case_as_on_any_machine
+    gvisor/test_editing::test_nothing_is_lost_that_a_writer_at_full_speed_wrote
 D7 a file that is no UTF-8 is told, and had as bytes
     gvisor/test_odd_places::test_a_file_in_latin_1_is_refused_as_text_with_the_place_and_comes_as_bytes
 D10 nothing of the host is mounted, and no link leads to it
@@ -143,7 +145,8 @@ D25 many open files and long listings harm nobody
 D26 archives are bounded
     not here: Nothing unpacks archives here.
 D27 a part of a large file is read as a part
-    not here: Belongs to the file tools, which are not there yet.
+    engine/test_editing::test_a_part_is_that_of_the_whole_however_it_comes
+    gvisor/test_editing::test_a_page_of_a_large_file_takes_no_memory_for_the_rest
 
 Life of a sandbox
 E2 activity a moment before the sweep counts
