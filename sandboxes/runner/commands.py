@@ -198,6 +198,8 @@ class Command:
                 break
             self._read_at = time.monotonic()
             stream.output.append(data)
+            if len(data) < READ_BYTES and self._exit_code is None:
+                break  # that was all; to ask once more would only cost a call
         self._changed()
 
     def _pause(self, stream: Stream) -> None:

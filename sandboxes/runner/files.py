@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .publishing import Publisher
 
 THREADS = 3
-WINDOW_BYTES = 1 << 20
+WINDOW_BYTES = 3 << 19
 """Of content under way in one transfer, either direction."""
 
 _CODES = {

@@ -30,6 +30,7 @@ class Loop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._count = itertools.count()
         self._posted: deque[Callable[[], None]] = deque()
+        self._rung = False
         self._wake_r, self._wake_w = os.pipe()
         os.set_blocking(self._wake_r, False)
         os.set_blocking(self._wake_w, False)
@@ -54,8 +55,10 @@ class Loop:
     def post(self, call: Callable[[], None]) -> None:
         """From any thread: `call` runs on the loop."""
         self._posted.append(call)
-        with suppress(BlockingIOError):  # full: the loop has not yet seen earlier ones, and will see this too
-            os.write(self._wake_w, b"\0")
+        if not self._rung:  # else the loop has yet to come to an earlier one, and then finds this too
+            self._rung = True
+            with suppress(BlockingIOError):  # full of signals: the loop will look
+                os.write(self._wake_w, b"\0")
 
     def run(self) -> None:
         while True:
@@ -81,6 +84,7 @@ class Loop:
     def _woken(self) -> None:
         with suppress(BlockingIOError):
             os.read(self._wake_r, 4096)
+        self._rung = False  # before it looks: what is posted from here on rings anew
         while self._posted:
             self._posted.popleft()()
         self.on_wake()

@@ -8,7 +8,7 @@ from .loop import Timer
 from .output import TAIL_BYTES, Output
 
 READ_BYTES = 64 << 10
-WINDOW_BYTES = 512 << 10
+WINDOW_BYTES = 1 << 20
 """Sent and not yet acknowledged, at most: what the host must be able to hold."""
 BEHIND_BYTES = TAIL_BYTES - READ_BYTES
 """So far may a reader be behind before the pipe waits for it."""
