@@ -1,12 +1,23 @@
 import pytest
 
-from tests.gvisor.engines import Bench, new_config
+from sandboxes.engine import EngineConfig
+from tests.gvisor import leavings
+from tests.gvisor.engines import Bench, engine_var, new_config
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if "/tests/gvisor/" in str(item.path):
             item.add_marker(pytest.mark.gvisor)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_stays():
+    """Of this run, however it ends; and of one before it that was killed."""
+    host = EngineConfig.load(engine_var(), "").docker_host
+    leavings.clear(host, mine=False)
+    yield
+    leavings.clear(host, mine=True)
 
 
 @pytest.fixture(scope="module")

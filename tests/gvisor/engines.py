@@ -17,6 +17,7 @@ import docker.errors
 from approvals.errors import PassSpent
 from sandboxes.engine import Box, BoxSpec, Engine, EngineConfig, RunRequest, RunResult, WriteRequest, WriteResult
 from sandboxes.engine.names import LABEL_INSTANCE
+from tests.gvisor import leavings
 
 T = TypeVar("T")
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -33,6 +34,7 @@ def engine_var() -> Path:
 def new_config(var: Path) -> EngineConfig:
     """This machine's engine, under a name that nobody else has."""
     found = EngineConfig.load(engine_var(), secrets.token_hex(4))
+    leavings.note(found.instance)
     return replace(found, var=var)
 
 

@@ -21,6 +21,7 @@ from lib import jail
 from lib.place import Place
 from sandboxes.engine import EngineConfig
 
+from . import leavings
 from .engines import CHECKOUT, engine_var
 
 
@@ -30,6 +31,7 @@ class Served:
         self.process: subprocess.Popen[str] | None = None
         self.printed: list[str] = []
         var.mkdir(mode=0o700, exist_ok=True)
+        leavings.note(state.instance(var))
         shutil.copy(engine_var() / "engine.json", var / "engine.json")
 
     @property
