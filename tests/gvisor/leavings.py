@@ -1,7 +1,7 @@
 """What a run of tests leaves on the machine when it is killed, or a test fails half-way: tables, bridges, containers.
 
 Each instance that a test makes is noted with the process that made it. What was noted goes at the end of that run, or,
-when that run was killed, at the start of the next. Must never touch an instance that is not noted, or whose maker lives.
+when that run was killed, at the start of the next. Must never touch one that is not noted, or whose maker lives.
 """
 
 import os
