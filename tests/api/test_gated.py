@@ -246,7 +246,7 @@ async def test_a_variable_that_steers_what_runs_is_not_for_agents(ask, place):
         ({"path": "x", "content": "not base64!", "encoding": "base64"}, "content"),
         ({"path": "x", "content": "x", "encoding": "latin-1"}, "encoding"),
         ({"path": "x", "content": "x", "mode": 0o1777}, "mode"),
-        ({"path": "x", "content": "x", "protected": True}, "protected"),
+        ({"path": "x", "content": "x", "protected": "yes"}, "protected"),
     ],
 )
 async def test_bad_files_name_the_field(ask, place, body, field):
