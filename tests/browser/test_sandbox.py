@@ -66,3 +66,32 @@ def test_a_command_in_the_background_is_live_on_its_card_until_it_ends(
         assert sent.is_success, sent.text
     expect(page.locator("#outcome .badge.stop")).to_have_text("exit 3")
     expect(row.locator(".state.stop")).to_contain_text("exit 3")
+
+
+def test_what_runs_comes_and_goes_on_its_page_by_itself_and_not_under_the_pointer(
+    site: Site, window: Window, agent: AgentSide
+) -> None:
+    with site.served.api("workspace") as api:
+        page = window("olga")
+        page.goto(site.page("sandboxes", agent.sandbox))
+        expect(page.get_by_role("heading", name="What was asked of it")).to_be_visible()
+        page.locator("h1").hover()
+
+        def begin(seconds: int) -> str:
+            body = {"command": f"sleep {seconds}", "background": True}
+            found = api.post(f"/sandboxes/{agent.sandbox}/commands", json=body).raise_for_status().json()
+            return str(found["id"])
+
+        first = begin(601)
+        expect(page.get_by_role("row", name="sleep 601")).to_be_visible(timeout=15_000)
+        button = page.get_by_role("row", name="sleep 601").get_by_role("button", name="Stop")
+        button.hover()
+        before = button.bounding_box()
+        begin(602)
+        page.wait_for_timeout(8_000)
+        assert button.bounding_box() == before
+        expect(page.get_by_role("row", name="sleep 602")).to_have_count(0)
+        page.locator("h1").hover()
+        expect(page.get_by_role("row", name="sleep 602")).to_be_visible(timeout=15_000)
+        api.delete(f"/sandboxes/{agent.sandbox}/commands/{first}").raise_for_status()
+        expect(page.get_by_role("row", name="sleep 601")).to_have_count(0, timeout=15_000)
