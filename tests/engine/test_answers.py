@@ -83,3 +83,28 @@ def test_huge_numbers_in_json_do_not_reach_us():
     assert json.loads("1e999") == float("inf")
     with pytest.raises(BrokenFrame):
         answers.number({"n": json.loads("1e999")}, "n")
+
+
+def test_new_protected_files_are_read_and_each_is_checked():
+    found = answers.run_result({"ok": {**GOOD, "protected": [["/work/.env", True]], "protected_more": 2}})
+    assert [(each.path, each.sealed) for each in found.protected] == [("/work/.env", True)]
+    assert found.protected_more == 2
+    odd = answers.run_result({"ok": {**GOOD, "protected": [["/work/\udc80", False]]}})
+    assert odd.protected[0].path == "/work/\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize("value", [
+    None, "x", {}, 5, [5], [["/x"]], [["/x", 1]], [[5, True]], [["/x", True, 1]], [["/x" * 8192, True]],
+    [["/x", True]] * 51,
+])  # fmt: skip
+def test_a_list_of_protected_files_that_is_none_ends_it(value):
+    with pytest.raises(BrokenFrame):
+        answers.run_result({"ok": {**GOOD, "protected": value}})
+
+
+@given(anything)
+def test_an_unsealing_is_read_or_refused(answer):
+    with suppress(BrokenFrame, Refusal, FileError):
+        path, was_sealed = answers.unsealed({"ok": answer})
+        assert isinstance(path, str)
+        assert isinstance(was_sealed, bool)

@@ -214,6 +214,13 @@ def test_pip_upgrades_a_package_that_brings_keys(bench, box):
     assert bench.bash(box, "ls /home/agent/.local/lib/python3*/site-packages/carry").code != 0
 
 
+def test_no_process_but_pid_1_holds_the_right_to_mount(bench, box):
+    """Keepers, the nursery and commands; PID 1 shows nothing of itself."""
+    seen = bench.bash(box, "grep -H '^Cap[PEI]' /proc/[0-9]*/status").text.splitlines()
+    assert len({line.split("/")[2] for line in seen}) >= 3
+    assert [line for line in seen if int(line.split()[-1], 16) & 1 << 21] == []
+
+
 def test_settings_add_and_exempt(bench, box):
     bench.bash(box, "cd /work; echo 1 > a.crypt")
     put(bench, box, "/work/ex/.env", b"one")
