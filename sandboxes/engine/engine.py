@@ -137,9 +137,9 @@ class Engine:
 
     async def _create(self, spec: BoxSpec, undo: AsyncExitStack, *, kept: bool) -> Box:
         marker = secrets.token_bytes(MARKER_BYTES)
-        self._runner = await kit.ensure(self.daemon, self.config, self._runner)
         make = self._disks.reopen(spec.sandbox_id) if kept else self._disks.make(spec.sandbox_id, spec.disk_mb)
-        disk, lane = await _to_its_end(_both(make, self._lane(spec)))
+        ensure = kit.ensure(self.daemon, self.config, self._runner)
+        self._runner, (disk, lane) = await _to_its_end(_both(ensure, _both(make, self._lane(spec))))
         wanted = containers.options(self.config, spec, marker=marker, disk=disk, runner=self._runner)
         wanted |= containers.network(lane, self.network.resolvers)
         container_id = await _to_its_end(self.daemon.call(lambda client: containers.create(client, wanted)))
