@@ -15,10 +15,10 @@ from console.workspaces.keys import Caller
 from sandboxes import acts, commands, lifecycle, outputs
 from sandboxes.errors import CommandEnded, NoStdin
 from sandboxes.models import Command
+from sandboxes.paging import Page, page
 
 from . import answers, base64s, gated, schemas
 from .door import SEES, caller, door
-from .printed import Page, page
 from .waits import Wait, waiting
 
 router = Router(tags=["Commands"])

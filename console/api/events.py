@@ -21,10 +21,10 @@ from console.workspaces import bus, db, keys
 from console.workspaces.keys import Caller
 from sandboxes import commands, outputs
 from sandboxes.models import Command
+from sandboxes.paging import Page, page
 
 from . import schemas
 from .door import SEES, caller, door
-from .printed import Page, page
 from .waits import waiting
 
 router = Router(tags=["Commands"])

@@ -24,6 +24,10 @@ from .waits import WAIT_MOST_S, waiting
 
 router = Router(tags=["Tools"])
 RUNS = (permissions.SANDBOXES_RUN,)
+REFUSALS = (
+    *gated.REFUSALS, *FILE_ERRORS, "bad_edit", "hard_link", "not_utf8", "too_slow", "busy", "no_capacity",
+    "create_failed",
+)  # fmt: skip
 WAIT_S = 25
 WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?(?:$|[,;\s])")
 PREFER = {
@@ -53,7 +57,7 @@ def _shaped(tool: Tool, format: schemas.ToolFormat) -> dict[str, Any]:
 
 @door(
     router, "POST", "/tools/{tool}", may=RUNS, gate="approval", answers={200: schemas.Action, 202: schemas.Action},
-    fails=(*gated.REFUSALS, *FILE_ERRORS, "not_utf8", "too_slow", "no_capacity", "create_failed"), headers=(PREFER,),
+    fails=REFUSALS, headers=(PREFER,),
 )  # fmt: skip
 async def call_tool(request: HttpRequest, tool: str, body: schemas.NewToolCall) -> HttpResponseBase:
     """Call a tool. Answered with its action: 200 when it has ended, else 202, and `Location` is where to wait for it.

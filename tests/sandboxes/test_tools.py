@@ -29,6 +29,12 @@ def test_each_toolset_has_the_tools_that_its_agents_were_promised():
     }  # fmt: skip
 
 
+def test_what_can_change_a_sandbox_is_asked_about_and_nothing_else_is():
+    """Adding a tool means saying here whether it asks."""
+    asks = {tool.name for tool in ALL if tool.act.KIND != "read"}
+    assert asks == {"run", "write", "edit", "run_command", "write_file"}
+
+
 def test_an_agent_pinned_to_toolset_1_keeps_its_very_descriptions_and_schemas():
     """A difference here breaks agents that were built and tested with these words: make a new toolset instead."""
     assert pinned(1) == PROMISED_SCHEMAS

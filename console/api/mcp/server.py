@@ -93,7 +93,11 @@ async def _awaited(ctx: Context, who: Caller, given: Mapping[str, Any]) -> CallT
     example = {"action_id": "act_01jd2k7xw3"}
     wanted = schemas.checked(given, shown.AWAIT_SCHEMA, example=example)
     until = monotonic() + wanted.get("wait_s", shown.AWAIT_MOST_S) / settings.TIMER_DIVISOR
-    return await _outcome(ctx, who, wanted["action_id"], until=until)
+    action_id = wanted["action_id"]
+    while next_id := ((action := await _settled(ctx, who, action_id, until=until)).error or {}).get("next_action"):
+        _given(ctx, who, action)
+        action_id = next_id
+    return await _outcome(ctx, who, action_id, until=until)
 
 
 async def _outcome(ctx: Context, who: Caller, action_id: str, *, until: float, joined: bool = False) -> CallToolResult:
