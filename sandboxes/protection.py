@@ -24,6 +24,7 @@ from console.workspaces.models import Agent
 from .errors import FileError
 
 EXEMPT = "exempt_path"
+READS = ("read", "publish")
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,14 @@ def _is_key(path: str, content: object) -> bool:
 
 
 def record(pass_: Pass, result: Mapping[str, Any]) -> None:
-    """In the transaction of its end: what was sealed, unsealed or found goes into the audit chain."""
+    """In the transaction of its end: what was read, sealed, unsealed or found goes into the chain."""
     if pass_.tool == "unseal":
         _audit(pass_.action_id, "sandbox.unsealed", path=result["path"], was_sealed=result["was_sealed"])
+    elif pass_.tool in READS:
+        if path := next(
+            (path for path in (pass_.arguments["path"], result.get("path", "")) if BUILT_IN.finds(path)), ""
+        ):
+            _audit(pass_.action_id, "sandbox.protected_read", path=path)
     elif result.get("protected"):
         event = "sandbox.protected_written" if pass_.tool == "write" else "sandbox.protected_found"
         _audit(pass_.action_id, event, files=result["protected"], more=result.get("protected_more", 0))

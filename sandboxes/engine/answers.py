@@ -212,7 +212,7 @@ def done(message: dict[str, Any]) -> None:
 
 def write_result(message: dict[str, Any]) -> WriteResult:
     good = ok(message)
-    is_sealed = "sealed" in good and flag(good, "sealed")
+    is_sealed = flag(good, "sealed") if "sealed" in good else None
     held_us = number(good, "held_us") if "held_us" in good else 0
     facts = (text(good, "path"), number(good, "size"), sha256(good), report(good))
     return WriteResult(*facts, sealed=is_sealed, held_us=held_us)

@@ -159,7 +159,7 @@ class WriteResult:
     size: int
     sha256: str
     report: Mapping[str, Any] = field(default_factory=dict)
-    sealed: bool = False
+    sealed: bool | None = None  # None: that was not asked
     held_us: int = 0
 
 

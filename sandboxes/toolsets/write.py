@@ -101,5 +101,5 @@ async def _chunks(content: str | Mapping[str, Any], path: str) -> AsyncIterator[
 
 def result(ended: Any, outputs: "Outputs") -> dict[str, Any]:
     """What the row keeps of a WriteResult; with what its agent is told, where it named a version."""
-    sealed = {"protected": [{"path": ended.path, "sealed": True}]} if ended.sealed else {}
+    sealed = {} if ended.sealed is None else {"protected": [{"path": ended.path, "sealed": ended.sealed}]}
     return {**ended.report, "path": ended.path, "size": ended.size, "sha256": ended.sha256, **sealed}

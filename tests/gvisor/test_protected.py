@@ -86,6 +86,7 @@ def test_a_person_puts_a_secret_in_and_no_command_changes_it(desk: Desk) -> None
     assert desk.run("echo B >> /work/.env; rm -f /work/.env; cat /work/.env")["stdout"] == "A=1\n"
     read = desk.agent.get(desk.at("files"), params={"path": "/work/.env"}).json()
     assert read["content"] == "A=1\n"
+    assert desk.audit("sandbox.protected_read")[0]["path"] == "/work/.env"
     assert desk.audit("sandbox.protected_written")[0]["files"] == [{"path": "/work/.env", "sealed": True}]
 
 
@@ -112,6 +113,8 @@ def test_what_a_command_makes_is_in_its_outcome_and_in_the_audit_log(desk: Desk)
     wanted = [{"path": "/work/new.key", "sealed": True}, {"path": "/work/node_modules/a/b.pem", "sealed": False}]
     assert told == sorted(wanted, key=lambda each: str(each["path"]))
     assert "protected" not in desk.run("true")["outcome"]["result"]
+    desk.agent.get(desk.at("files"), params={"path": "/work/new.key"})
+    assert [row["path"] for row in desk.audit("sandbox.protected_read")] == ["/work/.env", "/work/new.key"]
     assert any(row["action"] == action["id"] for row in desk.audit("sandbox.protected_found"))
 
 
