@@ -15,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
 from .served import CHECKOUT, Served, until
+from .test_example import Reviewer
 from .test_tools import SET
 
 pytestmark = pytest.mark.anyio
@@ -130,6 +131,35 @@ async def test_undecided_it_answers_in_time_with_its_action_and_is_awaited_on(se
         assert f"late {mode}" in text(await awaited)
         listed = await client.call_tool("list_pending", {})
         assert names(listed)["items"] == []
+
+
+@both
+async def test_what_came_back_to_its_reviewer_is_awaited_to_its_end(served: Served, mode: str) -> None:
+    path = f"back-{mode}.txt"
+    ten = "".join(f"line {n}\n" for n in range(1, 11))
+    async with connected(served, mode) as client:
+        call = asyncio.create_task(client.call_tool("write", {"path": path, "content": ten}))
+        decide(served, await waiting(served))
+        sandbox = names(await call)["sandbox_id"]
+        read = text(await client.call_tool("read", {"path": path})).splitlines()
+        version, anchor = read[0].split("version ")[1][:12], read[2].split("|")[0]
+        edits = [{"do": "replace", "from": anchor, "lines": ["two"]}]
+        call = asyncio.create_task(client.call_tool("edit", {"path": path, "version": version, "edits": edits}))
+        first = await waiting(served)
+        with served.api("workspace") as api:
+            body = {"command": f"sed -i 's/line 9/nine/' {path}"}
+            api.post(f"/sandboxes/{sandbox}/commands", json=body).raise_for_status()
+        decide(served, first)
+        result = await call
+        assert (result.is_error, names(result)["error"]["code"]) == (True, "stale_edit")
+        awaited = asyncio.create_task(client.call_tool("await_action", {"action_id": first["id"]}))
+        decide(served, await waiting(served))
+        ended = await awaited
+        assert (names(ended)["status"], names(ended)["action_id"]) == (
+            "succeeded",
+            names(result)["error"]["next_action"],
+        )
+        assert names(await client.call_tool("list_pending", {}))["items"] == []
 
 
 @both
@@ -256,10 +286,28 @@ def test_a_key_that_may_not_run_sees_no_tools(served: Served) -> None:
     assert "sandboxes:run" in post(served, asked, "review", **session).text
 
 
+def test_the_example_client_writes_runs_and_reads_what_is_left_of_its_last_run(served: Served) -> None:
+    """Run twice: the second time its file is there, in the same sandbox."""
+    env = {**served.environment, "SANDGATE_KEY": served.first_run["agent_key"]}
+    asked = []
+    for _ in range(2):
+        reviewer = Reviewer(served, "approve")
+        reviewer.start()
+        command = [sys.executable, "examples/mcp_client.py", "--url", served.url]
+        done = subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True, timeout=120)
+        reviewer.over.set()
+        reviewer.join(10)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "385" in done.stdout
+        assert done.stdout.endswith("✓ done\n")
+        asked.append([tool for tool, _ in reviewer.seen])
+    assert asked == [["write", "run"], ["run"]]
+
+
 async def test_when_the_server_stops_no_call_is_taken_for_cancelled(tmp_path: Any) -> None:
     served = Served(tmp_path / "var").up()
     try:
-        with suppress(ExceptionGroup):  # the client's own word for a server that is gone
+        with suppress(ExceptionGroup, MCPError):  # the client's words for a server that is gone
             async with connected(served, "2026-07-28") as client:
                 call = asyncio.create_task(client.call_tool("run", {"command": "echo hi"}))
                 await waiting(served)
