@@ -1,6 +1,6 @@
 """What an agent is told of an action: the same words in every door's answer and on the reviewer's page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .models import Action
@@ -27,14 +27,19 @@ def ended(action: Action) -> str:
         case "unknown":
             return f"It began, and how it ended is not known. {action.end_reason} Look before you try it again."
         case "failed" | "superseded":
-            return _with_lines(action.error or {}, action.end_reason)
+            error = action.error or {}
+            return "\n".join([str(error.get("detail") or action.end_reason), *aids(error)])
         case _:
             return action.end_reason
 
 
-def _with_lines(error: dict[str, Any], otherwise: str) -> str:
-    """A refused edit brings the lines as they are now, so that it can be made again at once."""
-    return "\n".join([str(error.get("detail") or otherwise), *tagged(error.get("lines") or [])])
+def aids(error: Mapping[str, Any]) -> list[str]:
+    """What helps to make the next call right: of a refused edit the lines as they are now, so that it can be made again
+    at once; of a path that is not there, the nearest; of a directory, what is in it."""
+    found = tagged(error.get("lines") or [])
+    if nearest := error.get("nearest"):
+        found.append(f"Nearest: {', '.join(nearest)}")
+    return found + list(error.get("names") or [])
 
 
 def tagged(lines: Sequence[Sequence[Any]]) -> list[str]:

@@ -76,13 +76,8 @@ def refusal(error: SandgateError) -> CallToolResult:
     text = error.detail
     if isinstance(error, toolsets.BadArguments):
         text += f" A right call: {json.dumps(error.fields['example'])}"
-    text = "\n".join([text, *told.tagged(_lines(error.fields))])
+    text = "\n".join([text, *told.aids(error.fields)])
     return _result(text, {**error.fields, "code": error.code}, is_error=True)
-
-
-def _lines(fields: Mapping[str, Any]) -> list[Any]:
-    found = fields.get("lines")
-    return found if isinstance(found, list) else []
 
 
 def pending(actions: list[Action]) -> CallToolResult:

@@ -1,0 +1,56 @@
+"""What an agent is told of an end: whether it ran, why not, and what helps to do it right."""
+
+import pytest
+
+from approvals import told
+from approvals.models import Action
+
+
+def action(status: str, **fields) -> Action:
+    return Action(pk="act_1", status=status, **fields)
+
+
+@pytest.mark.parametrize("status", ["pending", "approved", "running"])
+def test_a_wait_that_is_over_is_no_refusal(status):
+    words = told.waits(action(status))
+    assert "act_1" in words
+    assert "go on waiting" in words
+    assert "denied" not in words
+
+
+def test_a_denial_says_that_it_was_not_run_and_why():
+    assert told.ended(action("denied", end_reason="Use staging.")).endswith("It was not run. Reason: Use staging.")
+
+
+def test_an_unknown_end_says_to_look_first():
+    words = told.ended(action("unknown", end_reason="The host was lost."))
+    assert words.startswith("It began")
+    assert "The host was lost." in words
+    assert "Look before" in words
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled"])
+def test_what_did_not_run_says_so_in_its_own_words(status):
+    assert told.ended(action(status, end_reason="Nobody decided in time.")) == "Nobody decided in time."
+
+
+def test_a_refused_edit_brings_the_lines_as_they_are_with_gaps_shown():
+    error = {
+        "code": "stale_edit",
+        "detail": "Nothing was written.",
+        "lines": [[1, "kqzt", "a"], [2, "bdwm", ""], [9, "", "x"]],
+    }
+    assert told.ended(action("failed", error=error)).splitlines() == [
+        "Nothing was written.", "1kqzt|a", "2bdwm|", "…", "9|x",
+    ]  # fmt: skip
+
+
+def test_a_wrong_path_brings_the_nearest_and_a_directory_what_is_in_it():
+    missing = {"detail": "There is no such file.", "nearest": ["/work/app.py", "/work/api.py"]}
+    assert told.ended(action("failed", error=missing)).endswith("\nNearest: /work/app.py, /work/api.py")
+    folder = {"detail": "It is a directory.", "names": ["a.txt", "src/"]}
+    assert told.ended(action("failed", error=folder)).splitlines()[1:] == ["a.txt", "src/"]
+
+
+def test_without_an_error_of_its_own_the_reason_is_told():
+    assert told.ended(action("superseded", end_reason="The Agent Tools changed.")) == "The Agent Tools changed."

@@ -1,0 +1,93 @@
+"""What a tool answered: long parts in a file, so that rows stay small; and told to be gone when they are."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandboxes import answers, toolsets
+
+RESULT = {
+    "path": "src/app.py", "version": "3f9c0b71d2ae", "line_count": 1, "from": 1, "to": 1, "newline": "LF",
+    "final_newline": True, "bom": False, "size": 10, "lines": [[1, "kqzt", "import os"]], "cut": [], "truncated": False,
+    "next": None,
+}  # fmt: skip
+
+
+LONG = st.text(min_size=answers.SHORT_CHARACTERS - 10, max_size=answers.SHORT_CHARACTERS + 10)
+VALUES = st.none() | st.integers() | st.text() | LONG | st.lists(st.text(), max_size=300)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), VALUES))
+def test_nothing_is_lost_between_the_row_and_the_file(result):
+    short, long = answers.parts(result)
+    assert result == {**short, **long}
+    assert not set(short) & set(long)
+    for value in short.values():
+        assert len(value if isinstance(value, str) else json.dumps(value)) <= answers.SHORT_CHARACTERS
+
+
+def test_what_is_kept_is_found_by_its_action():
+    answers.keep("act_kept", {"lines": [[1, "kqzt", "grün"]]})
+    answers.keep("act_kept", {"lines": [[1, "bdwm", "rot"]]})
+    assert answers.kept("act_kept") == {"lines": [[1, "bdwm", "rot"]]}
+    assert answers.kept("act_none") == {}
+
+
+@pytest.mark.parametrize(("number", "name"), [(2, "read"), (1, "read_file")])
+def test_an_answer_that_is_not_kept_any_more_is_told_to_be_gone(number, name):
+    short = {key: value for key, value in RESULT.items() if key != "lines"}
+    assert "not kept any more" in toolsets.tool(number, name).text(short, {})
+
+
+def test_a_read_looks_as_an_edit_names_it():
+    assert toolsets.tool(2, "read").text(RESULT, {}).splitlines() == [
+        "src/app.py  version 3f9c0b71d2ae  lines 1-1 of 1  LF  final newline yes",
+        "1kqzt|import os",
+    ]
+    more = {**RESULT, "truncated": True, "next": 2, "cut": [1]}
+    assert toolsets.tool(2, "read").text(more, {}).splitlines()[2:] == [
+        "[lines shown cut, which cannot be named in an edit: 1]",
+        "[there is more: read on with offset 2]",
+    ]
+    empty = {**RESULT, "line_count": 0, "lines": [], "newline": "none"}
+    assert "no lines" in toolsets.tool(2, "read").text(empty, {})
+
+
+def test_long_output_is_shown_from_both_ends_with_the_way_to_the_rest():
+    printed = "".join(f"{n}\n" for n in range(20_000))
+    result = {
+        "id": "cmd_1", "exit_code": 0, "status": "exited", "duration_ms": 1500, "stdout": printed, "stderr": "",
+        "stdout_bytes": len(printed), "stderr_bytes": 0, "truncated": False,
+    }  # fmt: skip
+    text = toolsets.tool(2, "run").text(result, {})
+    assert len(text) < 31_000
+    assert text.startswith("Ended after 1.5 s, exit code 0.\n")
+    assert "follow {id: cmd_1, stream: stdout, offset: 0}" in text
+    assert text.rstrip().endswith("19999")
+    assert "follow" not in toolsets.tool(1, "run_command").text(result, {}), "toolset 1 has no such tool"
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"timed_out": True, "exit_code": 124}, "time limit"),
+        ({"reason": "oom", "exit_code": 137}, "memory was full"),
+        ({"left_running": ["cmd_1"]}, "left processes running: cmd_1"),
+        ({"status": "signalled", "exit_code": 143}, "by a signal"),
+    ],
+)
+def test_each_way_to_end_is_told(more, words):
+    result = {
+        "id": "cmd_1", "exit_code": 0, "status": "exited", "duration_ms": 5, "stdout": "", "stderr": "",
+        "stdout_bytes": 0, "stderr_bytes": 0, **more,
+    }  # fmt: skip
+    assert words in toolsets.tool(2, "run").text(result, {})
+
+
+def test_a_search_tells_none_found_from_nothing_there_to_search():
+    found = {"matches": [], "found": 0, "at_least": False, "truncated": False, "next": None, "files_searched": 12}
+    assert toolsets.tool(2, "grep").text({**found, "ignored": 0}, {}) == "[0 of 0 matches, 12 files searched.]"
+    ignored = toolsets.tool(2, "grep").text({**found, "ignored": 3, "left_out": ["build"]}, {})
+    assert ".gitignore left out 3 (build); include_ignored shows them." in ignored
