@@ -30,7 +30,7 @@ class Plain:
 
     def __init__(self, mb: int) -> None:
         self.engine = EngineConfig.load(engine_var(), "")
-        self.mb, self.client = mb, docker.DockerClient(self.engine.docker_host)
+        self.mb, self.client = mb, docker.DockerClient(self.engine.docker_host, max_pool_size=64)
         self._made: list[Any] = []
         self._sleeper = self.sleeping()
 
