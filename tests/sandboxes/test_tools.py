@@ -143,3 +143,11 @@ def _has_whole_float(value) -> bool:
     if isinstance(value, list):
         return any(map(_has_whole_float, value))
     return isinstance(value, float) and value.is_integer()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_write_by_another_door_reads_as_one(number):
+    """Over REST: its result names no version, and its action is shown all the same."""
+    tool = toolsets.shown_by(number, "write", 1)
+    result = {"path": "/work/x", "size": 1, "sha256": "ab" * 32}
+    assert "Wrote /work/x, 1 bytes" in tool.text(result, {"path": "/work/x", "content": "x", "mode": None})

@@ -37,4 +37,6 @@ def arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    if "version" not in result:  # by another door, which names no version
+        return f"Wrote {result['path']}, {result['size']} bytes, version {result['sha256'][:12]}."
     return changed(result, "Wrote")
