@@ -14,7 +14,7 @@ import pytest
 from lib import leftovers
 from lib.daemon import OwnDaemon
 from lib.place import Place
-from sandboxes.engine import RunRequest, disks
+from sandboxes.engine import RunRequest, disks, hostnet
 from sandboxes.errors import BoxGone, NoRuntime, OutOfReach
 from tests.gvisor import hosts
 from tests.gvisor.engines import Bench, Collected, OnePass, loop_files, new_config
@@ -174,6 +174,7 @@ def test_without_a_daemon_creating_says_what_to_do(daemon, own_bench):
 
 def test_a_sandbox_keeps_its_network_and_its_jail(daemon, own_bench):
     with hosts.beyond() as space, hosts.running("serve", [[space, each, PORT] for each in (PUBLIC, PRIVATE)]):
+        hostnet.turn("sgtest0", on=True)  # no way out that the engine knows of: none of its resolvers is there
         box = own_bench.create(network="public")
         own_bench.write(box, "/work/probes.py", PROBES.read_bytes())
         targets = json.dumps([["tcp", PUBLIC, PORT], ["udp", PUBLIC, PORT], ["tcp", PRIVATE, PORT]])
