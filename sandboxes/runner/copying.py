@@ -47,6 +47,7 @@ class Write(Transfer):
         self.do(self._open)
 
     def content(self, data: bytes, *, last: bool) -> None:
+        self.is_whole = last
         self.do(lambda: self._write(data, last))
 
     def _open(self) -> None:

@@ -158,6 +158,7 @@ class Edit(Transfer):
         super().__init__(pool, job_id, ref, wish.path)
         self._wish = wish
         self._temporary = ""
+        self.is_whole = True
         self.do(self._edit)
 
     def _edit(self) -> None:

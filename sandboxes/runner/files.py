@@ -99,6 +99,7 @@ class Transfer:
         self.result: dict[str, Any] | None = None
         self.tree_empty = True
         self.kept_bytes = 0
+        self.is_whole = False  # all that it needs is here: it is done, once, whether somebody waits for it or not
         self._pool = pool
         self._steps: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
@@ -170,7 +171,7 @@ class Transfer:
         self._pool.changed()
 
     def unfollow(self) -> None:
-        if self.result is None:
+        if self.result is None and not self.is_whole:
             self.abort()
         self.ref = None
 

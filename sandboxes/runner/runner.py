@@ -149,7 +149,7 @@ class Runner:
         for job in (*self.jobs.live(), *self._reads.values()):
             job.unfollow()
         for write in self._writes.values():
-            if write.result is None:
+            if write.result is None and not write.is_whole:
                 self.jobs.drop(write.id)
         self._reads.clear()
         self._writes.clear()
@@ -168,7 +168,7 @@ class Runner:
     def _cancel(self, ref: int) -> None:
         if (read := self._reads.pop(ref, None)) is not None:
             read.abort()
-        elif (write := self._writes.pop(ref, None)) is not None and write.result is None:
+        elif (write := self._writes.pop(ref, None)) is not None and write.result is None and not write.is_whole:
             self.jobs.drop(write.id)
             write.abort()
         else:
@@ -196,7 +196,7 @@ class Runner:
     def _known(self, ref: int, message: dict[str, Any]) -> bool:
         """A job that was asked before is followed, not started."""
         job = self.jobs.find(message["id"])
-        if job is not None and job.result is None and isinstance(job, Transfer):
+        if isinstance(job, Transfer) and job.result is None and not job.is_whole:
             self._answer(ref, _error("busy", "This write is under way."))
             return True
         if isinstance(job, Command) and message.get("background"):
