@@ -57,13 +57,14 @@ class Seals:
                 folder = f"{folder}/{name}"
                 below, at = at, self._pinned(at, folder, name)
                 os.close(below)
-            if not _is_alone(at, names[-1]):
+            found = os.stat(names[-1], dir_fd=at, follow_symlinks=False)
+            if not _is_alone(found):
                 return False
-            mode = _take_write_bits(at, names[-1])
+            mode = _take_write_bits(at, names[-1], found)
             done: list[tuple[int, str]] = []
             for layer, rest in (*self._layers(root, names), (at, names[-1])):
                 done.append((layer, rest))
-                if not _mount_read_only(layer, rest):
+                if not _mount_read_only(layer, rest, found):
                     _undo(done)
                     os.chmod(names[-1], mode, dir_fd=at)
                     return False
@@ -130,26 +131,26 @@ def _opened(path: str, flags: int) -> Iterator[int]:
         os.close(fd)
 
 
-def _is_alone(folder: int, name: str) -> bool:
-    known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+def _is_alone(known: os.stat_result) -> bool:
     return stat.S_ISREG(known.st_mode) and known.st_nlink == 1
 
 
-def _take_write_bits(folder: int, name: str) -> int:
-    """What the mode was. Nobody but root has changed what is not the agent's to change."""
-    mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+def _take_write_bits(folder: int, name: str, found: os.stat_result) -> int:
+    """What the mode was. OSError for a file of somebody else's that has write bits: those are not ours to take."""
+    mode = stat.S_IMODE(found.st_mode)
     if mode & 0o222:
         os.chmod(name, mode & ~0o222, dir_fd=folder)
     return mode
 
 
-def _mount_read_only(layer: int, rest: str) -> bool:
-    """Compared before and after: a link put there meanwhile would have been followed."""
+def _mount_read_only(layer: int, rest: str, found: os.stat_result) -> bool:
+    """Whether that very file is sealed, without a second name or a write bit: looked at when nobody can change it any
+    more. A link put there meanwhile would have been followed."""
     os.fchdir(layer)
-    before = os.stat(rest, follow_symlinks=False)
     rights.bind(rest, rest)
     rights.make_read_only(rest)
-    return stat.S_ISREG(before.st_mode) and os.path.samestat(before, os.stat(rest, follow_symlinks=False))
+    now = os.stat(rest, follow_symlinks=False)
+    return os.path.samestat(found, now) and _is_alone(now) and not now.st_mode & 0o222
 
 
 def _undo(done: Sequence[tuple[int, str]]) -> None:
