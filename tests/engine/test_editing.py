@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sandboxes.runner import editing, publishing
+from sandboxes.runner import asked, editing, publishing
 from sandboxes.runner.lines import Text, fault_at, version_of
 from sandboxes.runner.tagged import NotText, Scan
 from sandboxes.runner.versions import FILE_BYTES, KEPT_BYTES, Versions
@@ -27,8 +27,8 @@ class Desk:
         self.path.write_bytes(BASE)
 
     def view(self, path: Path | None = None, **part: Any) -> dict[str, Any]:
-        asked = {"offset": None, "limit": None, "form": "text", **part}
-        told = self.host.look("view", path=str(path or self.path), **asked)
+        how = {"offset": None, "limit": None, "form": "text", **part}
+        told = self.host.look("view", path=str(path or self.path), **how)
         return json.loads(told["content"]) if "content" in told else told["error"]
 
     def edit(self, seen: dict[str, Any], *edits: tuple[Any, ...], **more: Any) -> dict[str, Any]:
@@ -44,11 +44,11 @@ class Desk:
     @staticmethod
     def packed(seen: dict[str, Any], *edits: tuple[Any, ...]) -> bytes:
         tags = {number: tag for number, tag, _ in seen["lines"]}
-        asked = []
+        wishes = []
         for do, number, lines in edits:
             anchor = {"from": f"{number}{tags[number]}"} if number else {}
-            asked.append({"do": do, **anchor, **({"lines": lines} if lines is not None else {})})
-        return json.dumps(asked).encode()
+            wishes.append({"do": do, **anchor, **({"lines": lines} if lines is not None else {})})
+        return json.dumps(wishes).encode()
 
     def only(self, *names: str) -> None:
         assert sorted(os.listdir(self.root)) == sorted(names)
@@ -395,3 +395,19 @@ def test_kept_versions_are_bounded() -> None:
     assert sum(len(kept.find("/f", str(n)) or b"") for n in range(10)) <= KEPT_BYTES
     kept.keep("/g", "x", bytes(FILE_BYTES + 1))
     assert kept.find("/g", "x") is None
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_write_that_has_come_whole_is_made_though_its_caller_leaves(desk: Desk, is_whole: bool) -> None:
+    """The runner drops only what is not whole, and answers whoever asks again for the rest."""
+    later: list[Any] = []
+    desk.host.ready = later.append  # type: ignore[method-assign]
+    message = {"id": "act", "path": str(desk.path), "mode": None, "size": None, "version": version_of(BASE)}
+    write: Any = asked.CHANGES["write"](desk.host, 1, message, b"")  # type: ignore[arg-type]
+    write.content(b"new\n", last=is_whole)
+    write.unfollow()
+    later[0].run_steps()
+    assert write.is_whole == is_whole
+    assert ("ok" in write.result) == is_whole
+    assert desk.path.read_bytes() == (b"new\n" if is_whole else BASE)
+    desk.only("a.txt")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sandboxes.engine import EditRequest, Engine, RunRequest, WriteRequest
+from sandboxes.engine import EditRequest, Engine, RunRequest
 from sandboxes.errors import BoxGone
 from sandboxes.runner import frames
 from tests.gvisor.engines import Bench, Collected, OnePass
@@ -217,36 +217,23 @@ def test_close_lets_the_sandbox_live(bench, box):
 
 async def hang_up(box):
     """As a client does that is gone without a word. Its next one asks again, by the same ids."""
-    box._link.now()._stream._transport.abort()
+    if (channel := box._link.now()) is not None:
+        channel._stream._transport.abort()
 
 
 def test_an_edit_whose_caller_lost_the_line_is_made_once_and_answered(bench, box):
-    """It takes a while, with so much text; carried over, it would be made twice."""
+    """It takes longer than the line to come back, with so much text. Made anew, it would find itself stale, or, carried
+    over, be made twice."""
     path, asked = "/work/edited", []
-    bench.write(box, path, b"first\n" + b"x" * 100 + b"\n" * 100_000)
-    for number in range(8):
+    bench.write(box, path, b"first\n" + (b"x" * 100 + b"\n") * 150_000)
+    for number in range(5):
         seen = bench.do(box.view(OnePass(box.sandbox_id, "read"), path, limit=1))
         edits = [{"do": "insert_after", "from": f"1{seen['lines'][0][1]}", "lines": [f"edit {number}"]}]
         request = EditRequest(path, seen["version"], edits)
         editing = bench.begin(box.edit(OnePass(box.sandbox_id, "edit"), request))
-        time.sleep(0.004 * number)
+        time.sleep(0.015 * number)
         bench.do(hang_up(box))
         asked.append(editing.result(30).report["changed"])
-    assert asked == [True] * 8
+    assert asked == [True] * 5
     text = bench.read(box, path).decode().split("\n")
-    assert text[:10] == ["first", *(f"edit {number}" for number in range(7, -1, -1)), "x" * 100]
-
-
-def test_a_write_by_version_whose_caller_lost_the_line_is_not_told_that_it_is_stale(bench, box):
-    path, version, size = "/work/written", "", 500_000
-    for number in range(8):
-
-        async def blocks(number=number):
-            yield str(number).encode() * size
-
-        request = WriteRequest(path, size, version=version)
-        writing = bench.begin(box.write(OnePass(box.sandbox_id, "write"), request, blocks()))
-        time.sleep(0.004 * number)
-        bench.do(hang_up(box))
-        version = writing.result(30).report["version"]
-    assert bench.read(box, path) == b"7" * size
+    assert text[:7] == ["first", *(f"edit {number}" for number in range(4, -1, -1)), "x" * 100]
