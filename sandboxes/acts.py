@@ -107,8 +107,8 @@ async def propose(
         lifecycle.check_live(sandbox)
     seen: list[bytes] = []
     if agent and proposal.kind == "write":
-        if proposal.tool == "edit" and (known := await db.read(gate.done_already, proposal)):
-            return Proposed(known.pk, joined=True)  # drafted again, it would be an edit of what it has itself made
+        if "version" in proposal.arguments and (known := await db.read(gate.done_already, proposal)):
+            return Proposed(known.pk, joined=True)  # it would be refused now, for what it has itself made
         proposal, seen = await based.on_what_is_there(proposal)
     if proposal.payloads():
         await db.read(gate.check_room, proposal)

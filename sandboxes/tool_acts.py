@@ -17,6 +17,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
 from . import acts, commands, host, lifecycle, toolsets
+from .errors import FileError
 from .models import Sandbox
 from .profiles import NewSandbox
 
@@ -60,6 +61,9 @@ async def call(
         if not field.startswith("arguments"):
             field = f"arguments.{field}"
         raise toolsets.BadArguments(error.detail, field=field, example=tool.example) from error
+    except FileError as error:  # refused before anybody was asked; in words for a model, as an outcome is
+        error.fields["text"] = "\n".join([error.detail, *told.aids(error.fields)])
+        raise
 
 
 def _check_parent(caller: Caller, action_id: str) -> None:

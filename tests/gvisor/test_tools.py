@@ -145,6 +145,8 @@ def test_an_edit_of_lines_that_a_command_changed_meanwhile_is_refused_with_the_l
     again = desk.post("edit", path="stale.txt", version=read["version"], edits=edits)
     assert (again.status_code, again.json()["code"]) == (409, "stale_edit")
     assert again.json()["version"] == now["version"]
+    assert again.json()["text"].startswith("Nothing was written.")
+    assert "|somebody else" in again.json()["text"]
     assert [5, anchors(now)[5][1:], "somebody else"] in again.json()["lines"]
     assert desk.pending() is None
     print(f"> edit stale.txt {edits}\n{ended['outcome']['text']}")
@@ -190,6 +192,15 @@ def test_the_same_edit_again_after_it_was_done_gets_its_outcome(desk: Desk) -> N
     until(lambda: desk.member.get(f"/actions/{first.json()['id']}").json()["status"] == "succeeded")
     again = desk.post("edit", **sent)
     assert (again.status_code, again.json()["id"], again.json()["joined"]) == (200, first.json()["id"], True)
+
+
+def test_the_same_write_again_after_it_was_done_gets_its_outcome(desk: Desk) -> None:
+    sent = {"path": "again-written.txt", "content": "one\n"}
+    first = desk.post("write", wait=0, **sent).json()
+    desk.approve(first)
+    until(lambda: desk.member.get(f"/actions/{first['id']}").json()["status"] == "succeeded")
+    again = desk.post("write", **sent)
+    assert (again.status_code, again.json()["id"], again.json()["joined"]) == (200, first["id"], True)
 
 
 def test_an_edit_that_changes_nothing_asks_nobody(desk: Desk) -> None:

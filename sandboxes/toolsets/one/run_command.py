@@ -14,7 +14,7 @@ PROPERTIES = {
     "command": {"type": "string", "minLength": 1, "description": "A line for bash, e.g. `ls -l`."},
     "timeout_s": {
         "type": "number",
-        "minimum": 1,
+        "minimum": 0.1,
         "maximum": 600,
         "description": "Seconds until it is stopped; 120 unless given.",
     },

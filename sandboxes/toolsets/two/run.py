@@ -25,7 +25,7 @@ PROPERTIES = {
     },
     "timeout_s": {
         "type": "number",
-        "minimum": 1,
+        "minimum": 0.1,
         "maximum": 600,
         "description": "Seconds until it is stopped; 120 unless given. In the background none unless given.",
     },
