@@ -1,0 +1,40 @@
+"""Cards about protected files: an unsealing says which file and what it opens; an exempt path says that it is one."""
+
+import pytest
+
+from console.pages import cards, fates, rows
+from tests.api.conftest import make_sandbox
+from tests.approvals.proposals import pending
+
+pytestmark = pytest.mark.django_db
+UNSEAL = {"path": "/work/.env\u202e"}
+WRITE = {"path": "/work/.env", "content": "A=1\n", "mode": None}
+
+
+def asked(cast, tool, arguments, **more):
+    sandbox = make_sandbox(cast.scout)
+    return pending(cast.caller(cast.scout), tool=tool, kind="write", arguments=arguments, sandbox_id=sandbox.pk, **more)
+
+
+def test_an_unsealing_shows_the_whole_path_and_what_it_opens(cast):
+    action = asked(cast, "unseal", UNSEAL)
+    found = cards.matter(action)
+    assert (found.wants, found.undrawable) == ("wants a protected file unsealed", "")
+    (sheet,) = found.sheets
+    assert sheet.about == ["commands can change it until the sandbox is started again"]
+    assert "/work/.env" in sheet.html
+    assert "202E" in sheet.html, "what cannot be seen is drawn"
+    assert dict(found.facts)["Can change"] == UNSEAL["path"]
+    (row,) = rows.of([action])
+    assert (row.words, row.code) == ("unseal", UNSEAL["path"])
+
+
+def test_an_exempt_path_is_flagged_on_its_card(cast):
+    found = cards.matter(asked(cast, "write", WRITE, flags=("exempt_path",)))
+    assert [(flag.level, flag.word) for flag in found.flags] == [("stop", "Protected, exempt")]
+
+
+def test_what_was_unsealed_says_so(cast):
+    action = asked(cast, "unseal", UNSEAL)
+    action.status, action.result = "succeeded", {"path": "/work/.env", "was_sealed": True}
+    assert fates.fate(action).word == "unsealed"
