@@ -5,7 +5,7 @@ from typing import Literal
 
 Kind = Literal["command", "write", "read"]
 NEVER_ASK = {"stop": "Stopping never asks."}
-WHAT = {"run": "this line", "write": "this write"}
+WHAT = {"run": "this line", "write": "this write", "unseal": "this unsealing"}
 
 
 @dataclass(frozen=True)
