@@ -85,10 +85,10 @@ def door(
     takes_bytes: bool = False,
     headers: Iterable[Mapping[str, Any]] = (),
 ) -> Callable[[View], View]:
-    """`may`: any one of these permissions opens it; none: every key. `fails`: the codes it can refuse with, beyond those
-    that every call can. `shown_once`: fields of the answer that no repeated call is given. `streams`: media types of an
-    answer 200 that is no JSON, and `headers` that it looks at, as the document has them. `takes_bytes`: its body too is
-    no JSON, and the view reads it as it comes (`console.streamed`)."""
+    """`may`: any one of these permissions opens it; none: every key. `fails`: the codes it can refuse with, beyond
+    those that every call can. `shown_once`: fields of the answer that no repeated call is given. `streams`: media types
+    of an answer 200 that is no JSON, and `headers` that it looks at, as the document has them. `takes_bytes`: its body
+    too is no JSON, and the view reads it as it comes (`console.streamed`)."""
     rules = Door(may, keys, has_body=method in ("POST", "PUT") and not takes_bytes)
     always = _always(rules, path, once=_takes_a_key(method, gate))
     refusals = _by_status({*fails, *always, *(["too_large"] if takes_bytes else [])})
