@@ -4,6 +4,7 @@ Owns the order: the content beside its place and on disk, everything else still,
 replace what that look did not find as expected, and never judge by a time.
 """
 
+import errno
 import os
 import stat
 import threading
@@ -15,6 +16,7 @@ from .stillness import World
 
 PIECE_BYTES = 1 << 20
 _LOCKS = 64
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 class Publisher:
@@ -29,9 +31,19 @@ class Publisher:
             yield
 
     def create(self, temporary: str, real: str) -> None:
-        """Where nothing is: nobody has to be held for that. Raises FileExistsError."""
-        os.link(temporary, real, follow_symlinks=False)
-        os.unlink(temporary)
+        """Where nothing is: nobody has to be held for that, unless the file system has no hard links. Raises
+        FileExistsError."""
+        try:
+            os.link(temporary, real, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            with self._world.still():
+                if os.path.lexists(real):
+                    raise FileExistsError(errno.EEXIST, "") from error
+                os.rename(temporary, real)
+        else:
+            os.unlink(temporary)
 
     def replace(self, temporary: str, real: str, expect: Callable[[], None], *, mode: int | None = None) -> float:
         """`expect`: the last look, which raises when the file is not as it was. `mode` None: as it is. Answers for how

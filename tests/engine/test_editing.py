@@ -411,3 +411,21 @@ def test_a_write_that_has_come_whole_is_made_though_its_caller_leaves(desk: Desk
     assert ("ok" in write.result) == is_whole
     assert desk.path.read_bytes() == (b"new\n" if is_whole else BASE)
     desk.only("a.txt")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_without_hard_links_all_stands_still_while_a_file_is_made(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    path = desk.root / "new"
+
+    def no_links(*names: str, **how: Any) -> None:
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(publishing.os, "link", no_links)
+    if is_there:
+        desk.host.world.before_last_look = lambda: path.write_bytes(b"theirs\n")
+    told = desk.host.write(str(path), b"mine\n", version="")
+    assert told.get("error", {}).get("code") == ("stale_edit" if is_there else None)
+    assert (path.read_bytes(), desk.host.world.moments) == (b"theirs\n" if is_there else b"mine\n", 1)
+    desk.only("a.txt", "new")

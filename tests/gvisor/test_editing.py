@@ -263,3 +263,19 @@ def test_a_page_of_a_large_file_takes_no_memory_for_the_rest(bench) -> None:
         edit(bench, box, "/work/large", seen["version"], numbers(seen, "delete", count))
     assert (refused.value.code, "use a command" in refused.value.detail) == ("too_large", True)
     assert bench.bash(box, "echo lives").text == "lives\n"
+
+
+@pytest.mark.parametrize("folder", ["/work", "/home/agent", "/tmp", "/var/tmp", "/dev/shm"])
+def test_files_are_made_and_edited_wherever_the_user_may_write(bench, box, folder: str) -> None:
+    path = f"{folder}/made here"
+    told = write(bench, box, path, b"one\ntwo\n", "").report
+    told = edit(bench, box, path, told["version"], numbers(told, "replace", 1, lines=["ONE"]))
+    write(bench, box, path, b"three\n", told["version"])
+    assert bench.bash(box, f"cat '{path}'; stat -c %U:%a '{path}'; rm '{path}'").text == "three\nagent:644\n"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "/usr/bin/rg"])
+def test_what_the_user_may_not_write_is_not_edited(bench, box, path: str) -> None:
+    with pytest.raises(FileError) as refused:
+        edit(bench, box, path, "0123456789ab", [{"do": "append", "lines": ["x"]}])
+    assert refused.value.code == "permission_denied_in_sandbox"
