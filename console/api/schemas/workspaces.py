@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, Field
 
 from console.workspaces import models as rows
-from console.workspaces import settings
+from console.workspaces import protected, settings
 from console.workspaces.stock import STOCK_IMAGES
 
 from .shared import Answer, Body, OneLine, Time, shown
@@ -112,7 +112,8 @@ class AgentToolsNow(Answer):
     @classmethod
     def of(cls, row: rows.Agent) -> Self:
         found = {name: getattr(row, name) for name in cls.model_fields if name != "limits_in_force"}
-        return cls.model_validate(found | {"limits_in_force": _in_force(row.workspace, row)})
+        now = {"limits_in_force": _in_force(row.workspace, row), "protected_exempt": protected.exempt_now(row)}
+        return cls.model_validate(found | now)
 
 
 class WorkspaceSettings(Body):
