@@ -185,7 +185,7 @@ def test_ten_at_once_are_each_ready(bench):
 
 def test_sandboxes_do_not_see_each_other(bench):
     one, two = bench.create(), bench.create()
-    bench.write(one, "/work/secret", b"one")
+    bench.write(one, "/work/mine", b"one")
     assert bench.bash(two, "ls -A /work; pgrep -x sleep; cat /tmp/*").out == b""
     for box in (one, two):
         bench.do(bench.engine.remove(box.container_id))
