@@ -43,6 +43,7 @@ class Sheet:
     about: list[str]
     html: SafeString = SafeString("")
     diff: SafeString = SafeString("")  # instead of html: rows of a table
+    anchor: str = "change"  # how the ids of its changes begin
     survey: Survey | None = None
 
     @property
@@ -187,15 +188,15 @@ def _edited(action: Action, rest: dict[str, Any]) -> Iterator[Sheet]:
     path, _, _ = str(rest.pop("path")), rest.pop("version"), rest.pop("edits")
     yield _change(draw.one_line(path), path, action)
     if before is not None:
-        yield _change(f"As {before.pk} was approved", path, before)
+        yield _change(f"As {before.pk} was approved", path, before, "change-before")
 
 
-def _change(name: str, path: str, action: Action) -> Sheet:
+def _change(name: str, path: str, action: Action, anchor: str = "change") -> Sheet:
     """From one kept text to the other. Raises Undrawable."""
     old, new = (_base(action.bases.get(side)) for side in (path, edit.BECOMES))
     if old is None or new is None:
         raise Undrawable("What it would change is no text that can be shown here. It can only be denied.")
-    return _diff(name, [_replaces(path, action.bases)], old, new)
+    return _diff(name, [_replaces(path, action.bases)], old, new, anchor)
 
 
 def _base(sha256: str | None) -> str | None:
@@ -207,10 +208,10 @@ def _base(sha256: str | None) -> str | None:
         return None
 
 
-def _diff(name: str, about: list[str], old: str, new: str) -> Sheet:
+def _diff(name: str, about: list[str], old: str, new: str, anchor: str = "change") -> Sheet:
     rows = diff.rows(old, new)
-    found = draw.survey(new)
-    return Sheet(name, "End of file", [*about, diff.counts(rows)], diff=diff.table(rows), survey=found)
+    table, about = diff.table(rows, anchor), [*about, diff.counts(rows)]
+    return Sheet(name, "End of file", about, diff=table, anchor=anchor, survey=draw.survey(new))
 
 
 def _replaces(path: str, bases: Mapping[str, str | None]) -> str:

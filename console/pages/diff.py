@@ -56,13 +56,13 @@ def _blocks(before: list[str], after: list[str]) -> Sequence[tuple[str, int, int
     return SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
 
 
-def table(found: list[Row]) -> SafeString:
-    """Rows of a table; the first row of the first change is `change-1`, and so on."""
+def table(found: list[Row], anchor: str) -> SafeString:
+    """Rows of a table; the first row of the first change has the id `anchor`-1, and so on."""
     html, changes, before = [], 0, "same"
     for row in found:
         starts = row[0] != "same" and before == "same"
         changes, before = changes + starts, row[0]
-        html.append(_row(row, f' id="change-{changes}"' if starts else ""))
+        html.append(_row(row, f' id="{anchor}-{changes}"' if starts else ""))
     return mark_safe("".join(html))
 
 

@@ -18,6 +18,7 @@ from approvals.models import Action, Decision
 from console.workspaces.errors import SandgateError
 from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
+from sandboxes.toolsets.two import edit
 
 from . import cards, fates, rows
 from .shell import LOOK, member_page
@@ -84,9 +85,12 @@ def _reason(post: Any) -> str:
 
 @member_page("queue", *LOOK)
 def raw(request: Any, action_id: str) -> HttpResponseBase:
-    """The exact bytes of the command or the file, as a download: never as a page of this origin."""
-    arguments = _action(request, action_id).arguments
-    value = arguments.get("command", arguments.get("content"))
+    """The exact bytes of the command or the file, as a download: never as a page of this origin. Of an edit, of what it
+    makes of its file."""
+    action = _action(request, action_id)
+    value = action.arguments.get("command", action.arguments.get("content"))
+    if becomes := action.bases.get(edit.BECOMES):
+        value = {"sha256": becomes}
     if value is None or (isinstance(value, dict) and "sha256" not in value):
         raise Http404
     return _download(payloads.content(value), f"{action_id}.bin")

@@ -111,6 +111,34 @@ def test_a_file_is_written_read_and_edited_and_each_change_is_asked_about(desk: 
     assert desk.call("read", path="a/ten.txt")["version"] == edited["version"]
 
 
+NEVER_ASK = {"read", "glob", "grep", "follow", "stop", "processes", "publish", "read_file", "list_files"}
+
+
+@pytest.mark.parametrize("toolset", [1, 2])
+def test_no_tool_that_changes_anything_does_so_before_a_person_has_approved(desk: Desk, toolset: int) -> None:
+    desk.run("printf 'one\\n' > asked.txt")
+    read = desk.call("read", path="asked.txt")
+    edits = [{"do": "replace", "from": anchors(read)[1], "lines": ["by-edit"]}]
+    calls = {
+        "run": {"command": "touch by-run"},
+        "write": {"path": "by-write", "content": "x"},
+        "edit": {"path": "asked.txt", "version": read["version"], "edits": edits},
+        "run_command": {"command": "touch by-run"},
+        "write_file": {"path": "by-write", "content": "x"},
+    }
+    desk.set(toolset=toolset)
+    try:
+        names = {tool["name"] for tool in desk.agent.get("/tools").json()["tools"]}
+        assert names <= set(calls) | NEVER_ASK, "a new tool: add it here, with a call that shows its gate"
+        for name in sorted(names - NEVER_ASK):
+            answer = desk.post(name, wait=0, **calls[name])
+            assert (answer.status_code, answer.json()["status"]) == (202, "pending"), name
+            assert desk.run("ls by-run by-write 2>/dev/null || true; cat asked.txt") == "one\n"
+            desk.agent.post(f"/actions/{answer.json()['id']}/cancel").raise_for_status()
+    finally:
+        desk.set(toolset=2)
+
+
 def test_reading_and_searching_ask_nobody(desk: Desk) -> None:
     desk.call("read", path="/etc/passwd", limit=1)
     desk.run("mkdir -p src && printf 'def load():\\n    pass\\n' > src/app.py && touch src/other.txt")

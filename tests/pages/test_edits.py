@@ -1,5 +1,6 @@
 """An edit on its card: the difference that the digest binds, whole; come back to its reviewer, also the one before."""
 
+import re
 from hashlib import sha256
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_kept_text_that_is_gone_can_only_be_denied(cast) -> None:
     assert "only be denied" in cards.matter(action).undrawable
 
 
-def test_come_back_it_shows_both_differences_and_the_first_one_has_ended(cast) -> None:
+def test_come_back_it_shows_both_differences_and_the_first_one_has_ended(cast, browser) -> None:
     first = proposed(cast)
     now, then = b"zero\n" + OLD, b"zero\n" + NEW
     new_id = again.propose_again(first, bases=bound(now, then), replaced=kept(now, then), why="It changed.")
@@ -74,6 +75,17 @@ def test_come_back_it_shows_both_differences_and_the_first_one_has_ended(cast) -
     found = cards.matter(second)
     assert [sheet.name for sheet in found.sheets] == ["/work/a.txt", f"As {first.pk} was approved"]
     assert "Comes back" in [flag.word for flag in found.flags]
+    page = browser(cast.bob).get(f"/w/{cast.workspace.pk}/queue/{new_id}").content.decode()
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids)), "each change can be jumped to"
+    assert set(re.findall(r'href="#(change[^"]*)"', page)) == {"change-1", "change-before-1"} <= set(ids)
+
+
+def test_its_download_is_the_file_that_it_makes(cast, browser) -> None:
+    action = proposed(cast)
+    answer = browser(cast.bob).get(f"/w/{cast.workspace.pk}/queue/{action.pk}/raw")
+    assert (answer.status_code, answer.content) == (200, NEW)
+    assert answer.headers["content-disposition"].startswith("attachment")
 
 
 def test_the_digest_binds_what_the_file_becomes(cast) -> None:
