@@ -61,13 +61,9 @@ class Seals:
             if not _is_alone(found):
                 return False
             mode = _take_write_bits(at, names[-1], found)
-            done: list[tuple[int, str]] = []
-            for layer, rest in (*self._layers(root, names), (at, names[-1])):
-                done.append((layer, rest))
-                if not _mount_read_only(layer, rest, found):
-                    _undo(done)
-                    os.chmod(names[-1], mode, dir_fd=at)
-                    return False
+            if not _mount_all([*self._layers(root, names), (at, names[-1])], found):
+                os.chmod(names[-1], mode, dir_fd=at)
+                return False
             self._sealed["/".join([root, *names])] = mode
         finally:
             os.close(at)
@@ -141,6 +137,19 @@ def _take_write_bits(folder: int, name: str, found: os.stat_result) -> int:
     if mode & 0o222:
         os.chmod(name, mode & ~0o222, dir_fd=folder)
     return mode
+
+
+def _mount_all(places: Sequence[tuple[int, str]], found: os.stat_result) -> bool:
+    """In every one of them, or in none."""
+    for count, (layer, rest) in enumerate(places, 1):
+        try:
+            is_sealed = _mount_read_only(layer, rest, found)
+        except OSError:
+            is_sealed = False
+        if not is_sealed:
+            _undo(places[:count])
+            return False
+    return True
 
 
 def _mount_read_only(layer: int, rest: str, found: os.stat_result) -> bool:
