@@ -188,7 +188,7 @@ def _edited(action: Action, rest: dict[str, Any]) -> Iterator[Sheet]:
     path, _, _ = str(rest.pop("path")), rest.pop("version"), rest.pop("edits")
     yield _change(draw.one_line(path), path, action)
     if before is not None:
-        yield _change(f"As {before.pk} was approved", path, before, "change-before")
+        yield _change(f"{draw.one_line(path)}, as approved in {before.pk}", path, before, "change-before")
 
 
 def _change(name: str, path: str, action: Action, anchor: str = "change") -> Sheet:

@@ -73,7 +73,7 @@ def test_come_back_it_shows_both_differences_and_the_first_one_has_ended(cast, b
     assert (second.status, second.parent_action, second.asked) == ("pending", first.pk, True)
     assert second.digest != first.digest
     found = cards.matter(second)
-    assert [sheet.name for sheet in found.sheets] == ["/work/a.txt", f"As {first.pk} was approved"]
+    assert [sheet.name for sheet in found.sheets] == ["/work/a.txt", f"/work/a.txt, as approved in {first.pk}"]
     assert "Comes back" in [flag.word for flag in found.flags]
     page = browser(cast.bob).get(f"/w/{cast.workspace.pk}/queue/{new_id}").content.decode()
     ids = re.findall(r' id="([^"]+)"', page)
