@@ -5,6 +5,7 @@ from typing import Literal
 
 Kind = Literal["command", "write", "read"]
 NEVER_ASK = {"stop": "Stopping never asks."}
+ALWAYS_ASK = {"unseal": "Asked because lifting the seal of a protected file always asks."}
 WHAT = {"run": "this line", "write": "this write", "unseal": "this unsealing"}
 
 
@@ -23,6 +24,8 @@ def judge(*, kind: Kind, tool: str, gated: bool, mode: str) -> Verdict:
         return Verdict("allow", "system", NEVER_ASK.get(tool, "Reads never ask."))
     if not gated:
         return Verdict("allow", "system", "Calls by workspace keys are recorded, not gated.")
+    if tool in ALWAYS_ASK:
+        return Verdict("ask", "rule", ALWAYS_ASK[tool])
     if mode == "never":
         return Verdict("allow", "rule", f"Agent Tools say that a {kind} by this agent never asks.")
     if mode == "always":

@@ -1,9 +1,11 @@
 """Every door that changes what lies in a sandbox, and what keeps it from protected files. A new one fails here."""
 
+from functools import partial
+
 import pytest
 
 from approvals.models import Action
-from console.workspaces import db
+from console.workspaces import agents, db
 from sandboxes import acts, toolsets
 from sandboxes.errors import FileError
 from sandboxes.runner import asked
@@ -71,8 +73,10 @@ async def test_only_a_workspace_key_may_say_protected(ask, place) -> None:
     assert (answer.status_code, answer.json()["code"]) == (403, "protected_path")
 
 
-async def test_unsealing_by_an_agent_waits_for_a_person(ask, place, settings) -> None:
+@pytest.mark.parametrize("mode", ["rules", "always", "never"])
+async def test_unsealing_by_an_agent_waits_for_a_person_whatever_its_mode(ask, place, settings, mode) -> None:
     settings.GATED_CALL_S = 0.4
+    await db.write(partial(agents.change_tools, place.scout, by=place.alice, write_mode=mode))
     answer = await ask.post(f"/sandboxes/{place.sandbox.pk}/unseal", {"path": ".env"}, key=place.scouts)
     assert (answer.status_code, answer.json()["code"]) == (409, "pending_approval")
     action = await db.read(Action.objects.get)

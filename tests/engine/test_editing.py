@@ -1,6 +1,5 @@
-"""Reading with tags, editing and writing by version: the runner's own steps, on this machine."""
+"""Editing and writing by version: the runner's own steps, on this machine."""
 
-import json
 import os
 from hashlib import sha256
 from pathlib import Path
@@ -11,47 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sandboxes.runner import asked, editing, publishing
-from sandboxes.runner.lines import Text, fault_at, version_of
-from sandboxes.runner.tagged import NotText, Scan
-from sandboxes.runner.versions import FILE_BYTES, KEPT_BYTES, Versions
-from tests.engine.on_host import OnHost
-from tests.engine.test_edits import texts
-
-BASE = b"one\ntwo\nthree\nfour\n"
-
-
-class Desk:
-    def __init__(self, root: Path) -> None:
-        self.root, self.host = root, OnHost()
-        self.path = root / "a.txt"
-        self.path.write_bytes(BASE)
-
-    def view(self, path: Path | None = None, **part: Any) -> dict[str, Any]:
-        how = {"offset": None, "limit": None, "form": "text", **part}
-        told = self.host.look("view", path=str(path or self.path), **how)
-        return json.loads(told["content"]) if "content" in told else told["error"]
-
-    def edit(self, seen: dict[str, Any], *edits: tuple[Any, ...], **more: Any) -> dict[str, Any]:
-        """(do, number or None, lines) of each; the result, or the error."""
-        return self.host.change("edit", self.packed(seen, *edits), **self.message(seen, **more))
-
-    def draft(self, seen: dict[str, Any], *edits: tuple[Any, ...], **more: Any) -> dict[str, Any]:
-        return self.host.look("draft", self.packed(seen, *edits), **self.message(seen, **more))
-
-    def message(self, seen: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"path": str(self.path), "version": seen["version"], "base": None, "becomes": None, **more}
-
-    @staticmethod
-    def packed(seen: dict[str, Any], *edits: tuple[Any, ...]) -> bytes:
-        tags = {number: tag for number, tag, _ in seen["lines"]}
-        wishes = []
-        for do, number, lines in edits:
-            anchor = {"from": f"{number}{tags[number]}"} if number else {}
-            wishes.append({"do": do, **anchor, **({"lines": lines} if lines is not None else {})})
-        return json.dumps(wishes).encode()
-
-    def only(self, *names: str) -> None:
-        assert sorted(os.listdir(self.root)) == sorted(names)
+from sandboxes.runner.lines import version_of
+from sandboxes.runner.versions import Versions
+from tests.engine.desk import BASE, Desk
 
 
 @pytest.fixture
@@ -315,86 +276,6 @@ def test_hard_links_are_not_parted(desk: Desk) -> None:
     seen = desk.view()
     assert desk.edit(seen, ("replace", 1, ["ONE"]))["error"]["code"] == "hard_link"
     assert desk.host.write(str(desk.path), b"x", version=seen["version"])["error"]["code"] == "hard_link"
-
-
-# --- reading -----------------------------------------------------------------------------------------------------
-
-
-@given(texts(), st.integers(1, 12), st.integers(1, 6), st.lists(st.integers(3, 30), max_size=4))
-def test_a_part_is_that_of_the_whole_however_it_comes(data: bytes, first: int, limit: int, cuts: list[int]) -> None:
-    scan, at = Scan(first, limit), 0
-    for cut in sorted({cut for cut in cuts if cut < len(data)}):
-        scan.feed(data[at:cut])
-        at = cut
-    scan.feed(data[at:])
-    found, text = scan.result(), Text(data)
-    last = min(text.count, first + limit - 1)
-    assert found["lines"] == [text.shown(number) for number in range(first, last + 1)]
-    assert (found["version"], found["line_count"]) == (version_of(data), text.count)
-    assert found["truncated"] == (0 < last < text.count and first <= text.count)
-    assert found["next"] == (last + 1 if found["truncated"] else None)
-    endings = {text.ending(number) for number in range(1, text.count + 1)} - {b""}
-    names = {frozenset(): "none", frozenset({b"\n"}): "LF", frozenset({b"\r\n"}): "CRLF"}
-    assert found["newline"] == names.get(frozenset(endings), "mixed")
-
-
-@given(st.binary(min_size=1, max_size=30), st.integers(3, 29))
-def test_the_first_byte_that_is_no_text_is_named_however_it_comes(data: bytes, cut: int) -> None:
-    scan, found = Scan(1, 10), None
-    try:
-        scan.feed(data[:cut])
-        scan.feed(data[cut:])
-        scan.result()
-    except NotText as error:
-        found = error.offset
-    assert found == fault_at(data)
-
-
-def test_a_page_ends_at_50_kilobytes(desk: Desk) -> None:
-    desk.path.write_bytes((b"x" * 1000 + b"\n") * 200)
-    seen = desk.view()
-    assert (len(seen["lines"]), seen["next"], seen["truncated"]) == (51, 52, True)
-    assert desk.view(offset=52)["lines"][0][0] == 52
-
-
-def test_beyond_the_end_is_nothing(desk: Desk) -> None:
-    seen = desk.view(offset=99)
-    assert (seen["lines"], seen["from"], seen["to"], seen["line_count"], seen["truncated"]) == ([], 0, 0, 4, False)
-
-
-def test_bytes_are_had_in_letters(desk: Desk) -> None:
-    desk.path.write_bytes(bytes(range(256)))
-    assert desk.view()["code"] == "not_utf8"
-    assert desk.view()["offset"] == 0
-    seen = desk.view(form="hex", offset=250, limit=4)
-    assert (seen["data"], seen["truncated"], seen["next"], seen["size"]) == ("fafbfcfd", True, 254, 256)
-    assert desk.view(form="base64", offset=254)["data"] == "/v8="
-    assert desk.view(form="hex", offset=300)["data"] == ""
-
-
-def test_what_is_not_there_comes_with_the_nearest_names(desk: Desk) -> None:
-    (desk.root / "README.md").write_text("x")
-    (desk.root / "src").mkdir()
-    assert desk.view(desk.root / "readme.md")["nearest"] == [str(desk.root / "README.md")]
-    assert desk.view(desk.root / "scr" / "x.py")["nearest"] == [str(desk.root / "src/") + "/"]
-    assert desk.view(desk.root / "qqqq")["nearest"] == []
-    assert desk.view(desk.path / "x")["code"] == "file_not_found"
-
-
-def test_a_folder_comes_with_its_names(desk: Desk) -> None:
-    (desk.root / "src").mkdir()
-    assert desk.view(desk.root)["names"] == ["a.txt", "src/"]
-
-
-def test_kept_versions_are_bounded() -> None:
-    kept = Versions()
-    for number in range(10):
-        kept.keep("/f", str(number), bytes(FILE_BYTES - number))
-    assert kept.find("/f", "0") is None
-    assert kept.find("/f", "9") is not None
-    assert sum(len(kept.find("/f", str(n)) or b"") for n in range(10)) <= KEPT_BYTES
-    kept.keep("/g", "x", bytes(FILE_BYTES + 1))
-    assert kept.find("/g", "x") is None
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
