@@ -14,8 +14,8 @@ from approvals import gate
 from console.workspaces import db
 from console.workspaces.errors import Invalid
 
-from . import host
-from .engine import Box, Draft, Seen
+from . import drafting, host
+from .engine import Draft, Seen
 from .errors import FileError
 from .toolsets import unseal
 from .toolsets.two import edit
@@ -48,25 +48,12 @@ async def _drafted(proposal: gate.Proposal) -> tuple[gate.Proposal, list[bytes]]
     _check_no_link(proposal.arguments["path"], found.path)
     if not found.changed:  # bound to that, it can do nothing
         proposal = replace(proposal, kind="read")
-    return replace(proposal, bases=bases_of(proposal.arguments, found), replaced=shown(found)), [found.old, found.new]
-
-
-def bases_of(arguments: Mapping[str, Any], found: Draft) -> dict[str, str | None]:
-    return {arguments["path"]: found.sha256, edit.BECOMES: found.becomes}
-
-
-def shown(found: Draft) -> dict[str, int]:
-    """SHA-256 → bytes of both sides of its difference."""
-    return {found.sha256: len(found.old), found.becomes: len(found.new)}
+    bases, replaced = drafting.bases_of(proposal.arguments, found), drafting.shown(found)
+    return replace(proposal, bases=bases, replaced=replaced), [found.old, found.new]
 
 
 async def _draft(hub: host.Hub, sandbox_id: str, arguments: Mapping[str, Any]) -> Draft:
-    return await draft(await hub.boxes.ready_box(sandbox_id), arguments)
-
-
-async def draft(box: Box, arguments: Mapping[str, Any]) -> Draft:
-    """What the edit would do now, whatever it was made for before."""
-    return await box.draft(edit.request(arguments, {}))
+    return await drafting.draft(await hub.boxes.ready_box(sandbox_id), arguments)
 
 
 async def _looked(sandbox_id: str, path: str) -> Seen | None:

@@ -25,7 +25,7 @@ from approvals.models import Action
 from console.workspaces import bus, db
 from console.workspaces.errors import SandgateError
 
-from . import answers, artifacts, based, commands, counters, lifecycle, protection, reconciling
+from . import answers, artifacts, commands, counters, drafting, lifecycle, protection, reconciling
 from .boxes import STOPPED, Boxes
 from .engine import Box, Overdue
 from .errors import BoxGone, FileError, SandboxError
@@ -206,10 +206,10 @@ class Dispatcher:
             await db.write(gate.supersede, action, why, code="stale_edit")
             return
         try:
-            found = await based.draft(box, action.arguments)
+            found = await drafting.draft(box, action.arguments)
             await asyncio.to_thread(_keep, found.old, found.new)
             moved = f"Nothing was written. {path} had changed elsewhere than in these lines."
-            bases, replaced = based.bases_of(action.arguments, found), based.shown(found)
+            bases, replaced = drafting.bases_of(action.arguments, found), drafting.shown(found)
             await db.write(again.propose_again, action, bases=bases, replaced=replaced, why=moved)
         except FileError as error:
             await db.write(gate.supersede, action, error.detail, code="stale_edit", **error.more)
