@@ -7,9 +7,7 @@ path as given and for the real one.
 
 import posixpath
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 
 PATTERN_BYTES = 200
@@ -67,10 +65,13 @@ _CERTIFICATES = (".pem", ".crt", ".cer")
 @lru_cache(maxsize=4096)
 def fold(name: str) -> str:
     """One part of a path as names are compared: what looks the same or a careless tool takes for the same."""
-    if not name.isascii():
-        name = unicodedata.normalize("NFKC", name)
-    name = "".join(each for each in name if each.isprintable() or unicodedata.category(each) not in ("Cc", "Cf"))
-    return unicodedata.normalize("NFKC", name.casefold()).rstrip(". \t\xa0")
+    if name.isascii():
+        return "".join(filter(str.isprintable, name)).casefold().rstrip(". ")
+    from unicodedata import category, normalize  # a sandbox that starts does not wait for it
+
+    name = normalize("NFKC", name)
+    name = "".join(each for each in name if each.isprintable() or category(each) not in ("Cc", "Cf"))
+    return normalize("NFKC", name.casefold()).rstrip(". \t\xa0")
 
 
 def _parts(path: str) -> list[str]:
@@ -109,19 +110,16 @@ def tree_of(parts: Sequence[str]) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
 class Protection:
     """The built-in patterns, `more` of an agent's own, and full paths that are `exempt` from all of them.
 
     A pattern without `/` is a name at any depth; with one it is the end of a path, or, beginning with `/`, a whole one.
     `*` and `?` stop at `/`, `**` does not. What lies below a folder that matches is protected too."""
 
-    more: tuple[str, ...] = ()
-    exempt: frozenset[str] = frozenset()
-    _compiled: tuple[tuple[str, re.Pattern[str]], ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_compiled", tuple((pattern, _compile(pattern)) for pattern in self.more))
+    def __init__(self, more: tuple[str, ...] = (), exempt: frozenset[str] = frozenset()) -> None:
+        self.more = more
+        self.exempt = exempt
+        self._compiled = tuple((pattern, _compile(pattern)) for pattern in more)
 
     def check(self, path: str) -> str | None:
         """What the file at `path` is, in words for a refusal; None when it may be written."""
@@ -156,7 +154,9 @@ def check_pattern(pattern: str) -> str | None:
     """Why it cannot be one; None when it can. What matches every name would make a sandbox useless."""
     if not pattern or len(pattern.encode("utf-8", "replace")) > PATTERN_BYTES:
         return f"is a name such as *.secret, of at most {PATTERN_BYTES} bytes"
-    if any(unicodedata.category(each) in ("Cc", "Cf", "Cs") for each in pattern):
+    from unicodedata import category
+
+    if any(category(each) in ("Cc", "Cf", "Cs") for each in pattern):
         return "holds a control character"
     if ".." in pattern.split("/"):
         return "holds `..`"

@@ -10,13 +10,16 @@ import io
 import marshal
 import struct
 import tarfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import CodeType
 
 import docker
 
 from sandboxes import runner
 from sandboxes.errors import NoRuntime
+from sandboxes.runner import start
 
 from .daemon import Daemon, NotFound, Refused
 from .names import LABEL_INSTANCE, LABEL_RUNNER, runner_volume_name
@@ -30,11 +33,12 @@ START = (
     "-S",
     "-B",
     "-c",
-    f"import sys; sys.path.insert(0, {MOUNTED_AT!r}); from runner.runner import main; main()",
+    f"import sys; sys.path.append({MOUNTED_AT!r}); import start; start.main()",
     f"{MOUNTED_AT}/keeper",
     VOLUME_AT,
 )
 _SOURCE = Path(runner.__file__).parent
+_FIRST = "start.py"
 _UNCHECKED = 1
 
 
@@ -46,22 +50,40 @@ def pack(keeper: Path) -> bytes:
         raise NoRuntime(f"The keeper is not at {keeper} ({error.strerror}). Run bin/up, which compiles it.") from error
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        _folder(tar, "__pycache__")
         _folder(tar, "runner")
-        _folder(tar, "runner/__pycache__")
-        for path in sorted(_SOURCE.glob("*.py")):
-            source = path.read_bytes()
-            _file(tar, f"runner/{path.name}", source, 0o600)
-            name, code = _compiled(path.name, source)
-            _file(tar, f"runner/__pycache__/{name}", code, 0o600)
+        first, modules = _sources()
+        name, code = _compiled(_FIRST, first)
+        _file(tar, _FIRST, first, 0o600)
+        _file(tar, f"__pycache__/{name}", code, 0o600)
+        for path, source in modules.items():
+            _file(tar, path, source, 0o600)
+        _file(tar, start.bundle_name(), _bundle(modules), 0o600)
         _file(tar, "keeper", binary, 0o700)
     return out.getvalue()
 
 
+def _sources() -> tuple[bytes, dict[str, bytes]]:
+    """What is run first, and the runner's modules by their place in the kit."""
+    found = {f"runner/{path.name}": path.read_bytes() for path in sorted(_SOURCE.glob("*.py"))}
+    return found.pop(f"runner/{_FIRST}"), found
+
+
+def _bundle(modules: Mapping[str, bytes]) -> bytes:
+    """Code by module, for a sandbox with the same Python, each marshalled by itself: most are never asked for."""
+    names = {path: path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in modules}
+    return marshal.dumps({names[path]: marshal.dumps(_code(path, source)) for path, source in modules.items()})
+
+
 def _compiled(name: str, source: bytes) -> tuple[str, bytes]:
-    """Saves a sandbox with the same Python the compiling (a tenth of its start); any other Python looks past it."""
-    code = compile(source, f"{MOUNTED_AT}/runner/{name}", "exec", dont_inherit=True)
+    """As Python itself would cache it; any other version looks past it."""
     head = importlib.util.MAGIC_NUMBER + struct.pack("<I", _UNCHECKED) + importlib.util.source_hash(source)
-    return Path(importlib.util.cache_from_source(name)).name, head + marshal.dumps(code)
+    return Path(importlib.util.cache_from_source(name)).name, head + marshal.dumps(_code(name, source))
+
+
+def _code(path: str, source: bytes) -> CodeType:
+    """Named after its source in the sandbox, where tracebacks look for it."""
+    return compile(source, f"{MOUNTED_AT}/{path}", "exec", dont_inherit=True)
 
 
 def _folder(tar: tarfile.TarFile, name: str) -> None:

@@ -5,11 +5,9 @@ KeyError, TypeError or ValueError, which the host is told. Must never touch a fi
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
 
-from .copying import Read, Write
 from .files import Pool, Transfer
-from .listing import Listing
+from .hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .editing import Wish
@@ -21,10 +19,14 @@ Make = Callable[[Pool, int, Message, bytes], Transfer]
 
 def _read(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
     how = {"offset": message["offset"], "limit": message["limit"], "fixed": message["fixed"]}
+    from .copying import Read
+
     return Read(pool, ref, message["path"], **how)
 
 
 def _list(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
+    from .listing import Listing
+
     return Listing(pool, ref, message["path"], depth=message["depth"])
 
 
@@ -36,6 +38,8 @@ def _write(pool: Pool, ref: int, message: Message, attached: bytes) -> Transfer:
         "version": message.get("version"),
         "seal": message.get("seal") is True,
     }
+    from .copying import Write
+
     return Write(pool, message["id"], ref, message["path"], **how)
 
 

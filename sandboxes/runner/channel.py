@@ -7,9 +7,9 @@ Owns what waits to be sent. Must never hold more than HIGH_BYTES of it plus one 
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from . import frames
+from .hints import Any
 from .loop import Loop
 
 HIGH_BYTES = 512 << 10

@@ -10,10 +10,10 @@ import signal
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from . import frames
 from .guarding import Guard
+from .hints import Any
 from .keepers import Keeper, Keepers, Order
 from .loop import Loop, Timer
 from .orphans import kill_orphans

@@ -8,11 +8,11 @@ import errno
 import os
 import stat
 from contextlib import nullcontext, suppress
-from typing import Any
 
 from . import frames
 from .expecting import REPORTED_BYTES, Expected
 from .files import Pool, Refused, Transfer, nothing_written, without_report
+from .hints import Any
 from .paths import Content
 from .publishing import beside
 from .sending import Outgoing

@@ -10,10 +10,10 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from . import edits, frames, reporting
 from .files import Pool, Refused, Transfer, nothing_written, refusal, without_report
+from .hints import Any
 from .lines import Text, fault_at
 from .paths import Content
 from .publishing import beside

@@ -5,9 +5,8 @@ never mend what an edit says, and never do a part of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
 
+from .hints import Any
 from .lines import TAG_LETTERS, VERSION_DIGITS, Text, common_ends, is_tag
 
 RANGES, INSERTS, ENDS = ("replace", "delete"), ("insert_before", "insert_after"), ("append", "prepend")
@@ -23,34 +22,31 @@ class Stale(Exception):
     """The file is not, at the lines they name, what they were made for."""
 
 
-@dataclass(frozen=True)
 class Anchor:
-    number: int
-    tag: str
+    def __init__(self, number: int, tag: str) -> None:
+        self.number = number
+        self.tag = tag
 
 
-@dataclass(frozen=True)
 class Edit:
     """As it was asked, its words checked, its lines not yet."""
 
-    nth: int
-    do: str
-    first: Anchor | None
-    last: Anchor | None
-    lines: tuple[bytes, ...]
+    def __init__(
+        self, nth: int, do: str, first: Anchor | None, last: Anchor | None, lines: tuple[bytes, ...]
+    ) -> None:  # fmt: skip
+        self.nth, self.do, self.lines = nth, do, lines
+        self.first, self.last = first, last
 
 
-@dataclass(frozen=True)
 class Change:
     """Lines `first` to `last` become `lines`; `last` is `first - 1` where nothing goes and they come before `first`.
     `named`: the lines whose being there unchanged it rests on."""
 
-    nth: int
-    do: str
-    first: int
-    last: int
-    lines: tuple[bytes, ...]
-    named: tuple[int, int]
+    def __init__(
+        self, nth: int, do: str, first: int, last: int, lines: tuple[bytes, ...], named: tuple[int, int]
+    ) -> None:  # fmt: skip
+        self.nth, self.do, self.lines = nth, do, lines
+        self.first, self.last, self.named = first, last, named
 
     @property
     def is_insert(self) -> bool:
@@ -224,7 +220,8 @@ def _carried(change: Change, above: int, below: int, count: int, by: int) -> Cha
     if (above if change.do == "prepend" else last <= above) and change.do != "append":
         return change
     if (below if change.do == "append" else first > count - below) and change.do != "prepend":
-        return replace(change, first=change.first + by, last=change.last + by, named=(first + by, last + by))
+        at = (change.first + by, change.last + by)
+        return Change(change.nth, change.do, *at, change.lines, (first + by, last + by))
     where = f"line {first}" if first == last else f"lines {first} to {last}"
     raise Stale(f"edit {change.nth}: the file has changed since it was read, at or around {where}")
 

@@ -6,11 +6,11 @@ the expected one by its time or size.
 
 import os
 import stat
-from typing import Any
 
 from . import reporting
 from .edits import Change
 from .files import Refused
+from .hints import Any
 from .lines import VERSION_DIGITS, Text, common_ends, fault_at, version_of
 from .publishing import Publisher
 

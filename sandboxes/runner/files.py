@@ -10,9 +10,9 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
 
 from . import frames, rights
+from .hints import TYPE_CHECKING, Any
 from .loop import Loop
 from .versions import Versions
 
@@ -177,6 +177,9 @@ class Transfer:
 
     def acked(self, flag: int, offset: int) -> None:
         """Only a read is acknowledged."""
+
+    def content(self, data: bytes, *, last: bool) -> None:
+        """Only a write takes any."""
 
     def forget_output(self) -> None:
         """Keeps none."""

@@ -8,10 +8,10 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from . import searches
 from .files import Pool, Refused
+from .hints import Any
 from .searches import Page
 from .walking import Tree
 

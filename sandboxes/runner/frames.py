@@ -13,8 +13,8 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+
+from .hints import Any
 
 VERSION = 2
 MAGIC = b"SGF1"
@@ -42,13 +42,18 @@ class BrokenFrame(Exception):
     """A frame of this session that is not one: from a sandbox this is an attack or a fault, never noise."""
 
 
-@dataclass(frozen=True, slots=True)
 class Frame:
-    kind: int
-    flags: int
-    ref: int
-    offset: int
-    payload: bytes
+    __slots__ = ("flags", "kind", "offset", "payload", "ref")
+
+    def __init__(self, kind: int, flags: int, ref: int, offset: int, payload: bytes) -> None:
+        self.kind = kind
+        self.flags = flags
+        self.ref = ref
+        self.offset = offset
+        self.payload = payload
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frame) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def message(self) -> dict[str, Any]:
         """The payload as a JSON object; anything else is a BrokenFrame."""

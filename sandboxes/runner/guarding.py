@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import Any, TypeVar
 
 from . import rights
 from .files import Refused, refusal
+from .hints import Any, T
 from .paths import BUILT_IN, Content, Protection
 from .sealing import Seals
 from .sweeping import Found, Sweeper
@@ -22,7 +22,6 @@ ROOTS = ("/work", "/home/agent")
 TOLD_MOST = 50
 KNOWN_MOST = 10_000
 ANSWER_S = 10.0
-T = TypeVar("T")
 Told = dict[str, Any]
 
 

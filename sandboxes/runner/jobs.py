@@ -5,10 +5,10 @@ that comes twice runs once. Bounded: output first, then results, then the ids of
 """
 
 from collections import OrderedDict
-from typing import Any
 
 from .commands import Command
 from .files import Transfer
+from .hints import Any
 
 Job = Command | Transfer
 

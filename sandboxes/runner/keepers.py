@@ -9,7 +9,6 @@ import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from . import rights
 from .loop import Loop
@@ -22,19 +21,18 @@ _REPORT = struct.Struct("=Bxxxi")
 _U32 = struct.Struct("=I")
 
 
-@dataclass(frozen=True)
 class Order:
-    """What one command is. `processes` bounds all of the sandbox's user, `open_files` each of them."""
+    """What one command is. `processes` bounds all of the sandbox's user, `open_files` each of them. As root it is
+    without a capability."""
 
-    argv: Sequence[str]
-    cwd: str
-    env: Mapping[str, str]
-    processes: int
-    open_files: int
-    stdin: bytes = b""
-    script: bytes = b""
-    stdin_stays_open: bool = False
-    as_root: bool = False  # without a capability
+    def __init__(
+        self, argv: Sequence[str], cwd: str, env: Mapping[str, str], processes: int, open_files: int, *,
+        stdin: bytes = b"", script: bytes = b"", stdin_stays_open: bool = False, as_root: bool = False,
+    ) -> None:  # fmt: skip
+        self.argv, self.cwd, self.env = argv, cwd, env
+        self.processes, self.open_files = processes, open_files
+        self.stdin, self.script = stdin, script
+        self.stdin_stays_open, self.as_root = stdin_stays_open, as_root
 
     def pack(self) -> bytes:
         """ValueError when it cannot be said: a NUL inside a word, or more than a keeper takes."""

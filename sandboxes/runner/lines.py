@@ -5,7 +5,8 @@ into a list of its lines: that would take many times its size.
 """
 
 from bisect import bisect_left
-from typing import Any
+
+from .hints import Any
 
 BOM = b"\xef\xbb\xbf"
 CONSONANTS = "bcdfghjklmnpqrstvwxz"

@@ -10,10 +10,10 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from . import frames
 from .files import Pool, Refused
+from .hints import Any
 from .sending import Outgoing
 
 ENTRIES = 10_000

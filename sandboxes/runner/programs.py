@@ -8,7 +8,6 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from .keepers import Keeper, Keepers, Order
@@ -25,12 +24,12 @@ ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "
 """Nothing of the sandbox's own, which an agent chooses, and nothing of the home."""
 
 
-@dataclass(frozen=True)
 class Ended:
     """`code`: exit status, 128 and a signal's number, or NOT_STARTED; then `stderr` says why."""
 
-    code: int
-    stderr: bytes
+    def __init__(self, code: int, stderr: bytes) -> None:
+        self.code = code
+        self.stderr = stderr
 
 
 class Programs:

@@ -5,9 +5,9 @@ Pure. Must never tell more than fits one frame, whatever the lines are: what is 
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from .edits import Change, blocks
+from .hints import Any
 from .lines import Text
 
 AROUND = 3

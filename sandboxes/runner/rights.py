@@ -13,7 +13,6 @@ the kernel judges every path by what `agent` may do.
 
 import ctypes
 import os
-import platform
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,7 +42,7 @@ class NotAllowed(Exception):
 
 
 def _call(name: str, *args: int) -> int:
-    number = _CALLS[platform.machine()][name]
+    number = _CALLS[os.uname().machine][name]
     return int(_libc.syscall(number, *(ctypes.c_long(a) for a in args)))
 
 
@@ -123,6 +122,6 @@ def _capset(*, effective: int, permitted: int) -> None:
     """Of the calling thread alone, whose inheritable set it empties."""
     head = ctypes.create_string_buffer(struct.pack("Ii", _CAP_VERSION_3, 0))
     data = ctypes.create_string_buffer(struct.pack("6I", effective, permitted, 0, 0, 0, 0))
-    number = _CALLS[platform.machine()]["capset"]
+    number = _CALLS[os.uname().machine]["capset"]
     if _libc.syscall(number, head, data):
         raise NotAllowed(f"capset: {os.strerror(ctypes.get_errno())}")

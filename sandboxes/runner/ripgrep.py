@@ -10,9 +10,8 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
+from .hints import Any
 from .programs import ENV
 
 RECORD_BYTES = 4 << 20
@@ -27,37 +26,32 @@ _FIRST = re.compile(rb'"submatches":\[(\{.*?"start":\d{1,18},"end":\d{1,18}\})',
 _LIMITED = f'ulimit -v {MEMORY_KB}; exec "$0" "$@"'
 
 
-@dataclass
 class Hit:
     """`column` counts characters from 1. `text` and the lines around it are cut to WINDOW_BYTES; `around`: what comes
     before and after it, as [line, text]. `line` 0: in a line too long to be looked at."""
 
-    line: int
-    column: int
-    text: str
-    before: list[tuple[int, str]] = field(default_factory=list)
-    after: list[tuple[int, str]] = field(default_factory=list)
+    def __init__(self, line: int, column: int, text: str, before: Sequence[tuple[int, str]] = ()) -> None:
+        self.line, self.column, self.text = line, column, text
+        self.before = list(before)
+        self.after: list[tuple[int, str]] = []
 
 
-@dataclass
 class FileHits:
     """`count`: of matching lines. A file with a NUL is not text, whatever was found in it."""
 
-    path: bytes
-    hits: list[Hit] = field(default_factory=list)
-    count: int = 0
-    is_binary: bool = False
+    def __init__(self, path: bytes, count: int = 0) -> None:
+        self.path = path
+        self.hits: list[Hit] = []
+        self.count = count
+        self.is_binary = False
 
 
-@dataclass(frozen=True)
 class Wanted:
     """What is looked for, as the host asked. `most`: so many matching lines of one file, and no more."""
 
-    pattern: str
-    literal: bool
-    ignore_case: bool
-    context: int
-    mode: str
+    def __init__(self, pattern: str, literal: bool, ignore_case: bool, context: int, mode: str) -> None:
+        self.pattern, self.literal, self.ignore_case = pattern, literal, ignore_case
+        self.context, self.mode = context, mode
 
 
 def found() -> str | None:

@@ -8,14 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
 
 from . import asked, frames, keepers, resolving, rights
 from .channel import Channel
 from .commands import Command
-from .copying import Write
 from .files import Pool, Transfer
 from .guarding import Guard
+from .hints import Any, T
 from .jobs import RUNNING_COMMANDS, Jobs
 from .keepers import Keepers, Order
 from .loop import Loop
@@ -27,11 +26,12 @@ from .stillness import World
 
 WARM_DELAY_S = 0.5
 COLLECT_S = 5.0
+WARMED = (f"{__package__}.listing", f"{__package__}.copying", "hashlib")
+"""What files need, the last first."""
 TOO_MANY = (
     f"{RUNNING_COMMANDS} commands run in this sandbox, or have left processes running: the most there may be. "
     "Wait for one, or stop one."
 )
-T = TypeVar("T")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/home/agent/.local/bin"
 """What pip and npm install for the user comes last: `git` on a card is the image's git, whatever lies in the home."""
 ENV = {
@@ -70,8 +70,15 @@ class Runner:
     def run(self) -> None:
         self.keepers.make_ready()
         self.guard.wait_until_sealed()
-        self.loop.later(WARM_DELAY_S, _warm)
+        self.loop.later(WARM_DELAY_S, partial(self._warm, list(WARMED)))
         self.loop.run()
+
+    def _warm(self, names: list[str]) -> None:
+        """Not at start, where it would be waited for; not at the first file, which would wait too. One by one: what
+        comes meanwhile waits for one."""
+        __import__(names.pop())
+        if names:
+            self.loop.later(0, partial(self._warm, names))
 
     # --- speaking --------------------------------------------------------------------------------------------------
 
@@ -128,7 +135,7 @@ class Runner:
         if frame.kind == frames.REQUEST:
             self._request(frame)
         elif frame.kind == frames.DATA:
-            if isinstance(write := self._writes.get(frame.ref), Write):
+            if (write := self._writes.get(frame.ref)) is not None:
                 write.content(frame.payload, last=bool(frame.flags & frames.END))
         elif frame.kind == frames.ACK:
             self._acked(frame)
@@ -293,13 +300,6 @@ class Runner:
         """What is told later goes to who asked: after a break, the next client's calls have the same numbers."""
         tag = self.channel.tag
         return lambda told: tell(told) if tag == self.channel.tag else None
-
-
-def _warm() -> None:
-    """Not at start, where it would be waited for; not at the first file, which would wait too."""
-    import hashlib
-
-    hashlib.sha256(b"")
 
 
 def _error(code: str, detail: str) -> dict[str, Any]:

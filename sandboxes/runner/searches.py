@@ -6,11 +6,11 @@ Owns the caps of an answer. On a file thread, with the rights of `agent`.
 import json
 import os
 import stat
-from typing import Any
 
 from . import frames
 from .files import Refused
 from .globs import BadPattern, Globs
+from .hints import Any
 from .sending import Outgoing
 from .walking import HIDDEN
 

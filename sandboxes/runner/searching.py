@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import Any
 
 from . import batches, ripgrep, searches
 from .batches import COLLECTED, Batch
 from .files import Pool, Refused
+from .hints import Any
 from .loop import Timer
 from .programs import NOT_STARTED, Ended, Program
 from .ripgrep import Hit

@@ -5,10 +5,10 @@ Owns the window of a read and of a listing. Must never hold more than WINDOW_BYT
 
 from collections import deque
 from functools import partial
-from typing import Any
 
 from . import frames
 from .files import WINDOW_BYTES, Pool, Send, Transfer
+from .hints import Any
 
 
 class Outgoing(Transfer):

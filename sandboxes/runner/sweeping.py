@@ -14,7 +14,6 @@ import stat
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from .paths import Folder, Protection, fold
 
@@ -32,10 +31,12 @@ _EVENT = struct.Struct("iIII")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True)
 class Found:
-    path: str
-    reported_only: bool
+    __slots__ = ("path", "reported_only")
+
+    def __init__(self, path: str, reported_only: bool) -> None:
+        self.path = path
+        self.reported_only = reported_only
 
 
 class Sweeper:

@@ -3,8 +3,7 @@
 Pure. Must never hold more than the part that is shown, a piece of the file and a bound of one line.
 """
 
-from typing import Any
-
+from .hints import Any
 from .lines import BOM, SHOWN_CHARACTERS, Tagger
 
 LINES, TEXT_BYTES = 2000, 50 << 10

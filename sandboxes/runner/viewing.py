@@ -8,10 +8,10 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from typing import Any
 
 from . import frames
 from .files import Pool, Refused
+from .hints import Any
 from .sending import Outgoing
 from .tagged import LINES, NotText, Scan
 from .versions import FILE_BYTES

@@ -7,7 +7,6 @@ nobody waits or time is over. On a file thread, with the rights of `agent`.
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from .ignoring import FILE_NAME, Ignored, rules_in
 
@@ -18,11 +17,14 @@ LEFT_OUT_SHOWN = 5
 HIDDEN = ".git"
 
 
-class Found(NamedTuple):
+class Found:
     """`path` is below the tree's top. What is neither a file nor a link is not found."""
 
-    path: str
-    is_file: bool
+    __slots__ = ("is_file", "path")
+
+    def __init__(self, path: str, is_file: bool) -> None:
+        self.path = path
+        self.is_file = is_file
 
 
 class Tree:
