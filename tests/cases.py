@@ -145,7 +145,7 @@ D25 many open files and long listings harm nobody
 D26 archives are bounded
     not here: Nothing unpacks archives here.
 D27 a part of a large file is read as a part
-    engine/test_editing::test_a_part_is_that_of_the_whole_however_it_comes
+    engine/test_viewing::test_a_part_is_that_of_the_whole_however_it_comes
     gvisor/test_editing::test_a_page_of_a_large_file_takes_no_memory_for_the_rest
 
 Life of a sandbox
