@@ -1,5 +1,6 @@
 """What an agent is told of an action: the same words in every door's answer and on the reviewer's page."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,9 +38,19 @@ def aids(error: Mapping[str, Any]) -> list[str]:
     """What helps to make the next call right: of a refused edit the lines as they are now, so that it can be made again
     at once; of a path that is not there, the nearest; of a directory, what is in it."""
     found = tagged(error.get("lines") or [])
+    if version := error.get("version"):
+        found.insert(0, f"The file is at version {version} now{':' if found else '.'}")
     if nearest := error.get("nearest"):
-        found.append(f"Nearest: {', '.join(nearest)}")
-    return found + list(error.get("names") or [])
+        found.append(f"Nearest: {', '.join(map(named, nearest))}")
+    found += map(named, error.get("names") or [])
+    if error.get("names") and error.get("truncated"):
+        found.append("[Only the first names; there are more.]")
+    return found
+
+
+def named(name: str) -> str:
+    """A file's name or path in a text. One that could pass for more than itself, by a newline, is quoted as in JSON."""
+    return name if name.isprintable() and not name.startswith('"') else json.dumps(name)
 
 
 def tagged(lines: Sequence[Sequence[Any]]) -> list[str]:

@@ -136,7 +136,7 @@ class Judged:
             "diff": reporting.diff(self.file.text, self.changes),
             "lines": reporting.changed(new, self.changes),
             "carried": self.carried,
-            "moved": reporting.moved(self.changes),
+            "moved": reporting.moved(self.file.text, self.changes),
         }
 
 

@@ -104,7 +104,7 @@ class Expected:
             "diff": reporting.diff(before, changes),
             "lines": reporting.changed(after, changes),
             "carried": False,
-            "moved": reporting.moved(changes),
+            "moved": reporting.moved(before, changes),
         }
 
 

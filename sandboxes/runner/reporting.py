@@ -49,13 +49,15 @@ def changed(new: Text, changes: Sequence[Change]) -> list[list[Any]]:
     return _within(new.shown(number) for number in wanted)
 
 
-def moved(changes: Sequence[Change]) -> list[list[int]]:
-    """[n, by]: lines that had a number from n on have that much more."""
+def moved(old: Text, changes: Sequence[Change]) -> list[list[int]]:
+    """[n, by]: lines that had a number from n on have that much more. Behind the last line there are none."""
     steps: list[list[int]] = []
     by = 0
     for change in changes:
         if step := len(change.lines) - (change.last - change.first + 1):
             by += step
+            if change.last >= old.count:
+                break
             steps.append([change.last + 1, by])
     return steps[:MOVES]
 

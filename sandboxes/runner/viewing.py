@@ -18,7 +18,7 @@ from .versions import FILE_BYTES
 
 PIECE_BYTES = 256 << 10
 DATA_BYTES = 24 << 10
-NAMES_LOOKED_AT, NAMES, NEAREST = 5000, 100, 5
+NAMES_LOOKED_AT, NAMES, NEAREST = 20_000, 100, 5
 
 
 class View(Outgoing):
@@ -103,8 +103,8 @@ def opened(path: str) -> tuple[str, int]:
         return real, fd
     os.close(fd)
     if stat.S_ISDIR(kind):
-        names = [name for name, _ in zip(sorted(_names(real)), range(NAMES), strict=False)]
-        raise Refused("is_a_directory", "it is a directory", names=names)
+        names = sorted(_names(real))
+        raise Refused("is_a_directory", "it is a directory", names=names[:NAMES], truncated=len(names) > NAMES)
     raise Refused("not_a_file", "it is no regular file")
 
 
@@ -117,8 +117,10 @@ def missing(path: str, real: str) -> Refused:
         folder, name = os.path.split(folder)
     known = {each.rstrip("/").lower(): each for each in _names(folder)}
     near = difflib.get_close_matches(name.lower(), known, n=NEAREST, cutoff=0.6)
+    shown = real if real.isprintable() else ascii(real)
+    leads = f"it leads through a link to {shown}, where " if os.path.islink(path) else ""
     return Refused(
-        "file_not_found", "there is no such file", nearest=[os.path.join(folder, known[each]) for each in near]
+        "file_not_found", f"{leads}there is no such file", nearest=[os.path.join(folder, known[each]) for each in near]
     )
 
 
@@ -128,7 +130,15 @@ def _names(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             for entry, _ in zip(entries, range(NAMES_LOOKED_AT), strict=False):
-                found.append(entry.name + ("/" if entry.is_dir() else ""))
+                found.append(entry.name + ("/" if _is_dir(entry) else ""))
     except OSError:
         pass
     return found
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    """A link in a loop, or to where one may not look, leads to none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

@@ -1,6 +1,10 @@
 """What an agent is told of an end: whether it ran, why not, and what helps to do it right."""
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from approvals import told
 from approvals.models import Action
@@ -43,6 +47,40 @@ def test_a_refused_edit_brings_the_lines_as_they_are_with_gaps_shown():
     assert told.ended(action("failed", error=error)).splitlines() == [
         "Nothing was written.", "1kqzt|a", "2bdwm|", "…", "9|x",
     ]  # fmt: skip
+
+
+def test_a_refused_edit_names_the_version_to_send_next_time():
+    error = {"detail": "Nothing was written.", "version": "3f9c0b71d2ae", "lines": [[1, "kqzt", "a"]]}
+    assert told.ended(action("failed", error=error)).splitlines() == [
+        "Nothing was written.", "The file is at version 3f9c0b71d2ae now:", "1kqzt|a",
+    ]  # fmt: skip
+    del error["lines"]
+    assert told.ended(action("failed", error=error)).splitlines()[1:] == ["The file is at version 3f9c0b71d2ae now."]
+
+
+def test_a_directory_that_is_shown_in_part_says_so():
+    folder = {"detail": "It is a directory.", "names": ["a.txt"], "truncated": True}
+    assert told.ended(action("failed", error=folder)).splitlines()[1:] == [
+        "a.txt", "[Only the first names; there are more.]",
+    ]  # fmt: skip
+
+
+ODD = st.text(st.sampled_from('ab\n\r\x0b\x0c\x1b\x1c\x85\u2028\u2029\u202e"\\:/ é'), min_size=1, max_size=8)
+
+
+@given(ODD)
+def test_a_name_is_one_line_and_can_be_read_back(name):
+    shown = told.named(name)
+    assert len(shown.splitlines()) == 1
+    assert shown.isprintable()
+    assert (json.loads(shown) if shown.startswith('"') else shown) == name
+
+
+@given(st.lists(ODD, min_size=1, max_size=3))
+def test_no_name_forges_a_line_of_a_refusal(names):
+    folder = told.aids({"names": names})
+    assert len("\n".join(folder).splitlines()) == len(names)
+    assert len("\n".join(told.aids({"nearest": names})).splitlines()) == 1
 
 
 def test_a_wrong_path_brings_the_nearest_and_a_directory_what_is_in_it():

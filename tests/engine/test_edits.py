@@ -289,5 +289,19 @@ def test_the_diff_and_the_moves_say_what_was_done(data: Any) -> None:
     shown = {number: text for number, _, text in reporting.changed(after, changes)}
     for change, first in edits.blocks(changes):
         assert [shown[first + n] for n in range(len(change.lines))] == [line.decode() for line in change.lines]
-    if changes and (steps := reporting.moved(changes)):
-        assert steps[-1][1] == after.count - Text(before).count
+    steps = reporting.moved(Text(before), changes)
+    assert all(start <= Text(before).count for start, _ in steps)
+    for number in range(1, Text(before).count + 1):
+        by = next((by for start, by in reversed(steps) if start <= number), 0)
+        if number - 1 not in _gone(changes):
+            assert after.line(number + by) == Text(before).line(number)
+
+
+def _gone(changes: list[edits.Change]) -> set[int]:
+    """Counted from 0."""
+    return {number for change in changes for number in range(change.first - 1, change.last)}
+
+
+def test_behind_the_last_line_there_is_nothing_to_move() -> None:
+    for before in (b"", BASE):
+        assert reporting.moved(Text(before), judged([{"do": "append", "lines": ["x"]}], before)) == []

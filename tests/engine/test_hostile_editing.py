@@ -125,6 +125,7 @@ def refused(**more):
 
 def test_a_refusal_comes_with_what_helps_to_try_again(tmp_path):
     more = {"version": "3f9c0b71d2ae", "lines": [[1, "kqzt", "one"]], "names": ["a/"], "nearest": ["/b"], "offset": 3}
+    more["truncated"] = True
 
     async def scene(box):
         with pytest.raises(FileError) as error:
@@ -141,7 +142,7 @@ def test_a_refusal_comes_with_what_helps_to_try_again(tmp_path):
     [
         *({"version": wrong} for wrong in NO_VERSION), *({"lines": wrong} for wrong in NO_LINES),
         *({name: wrong} for name in ("names", "nearest") for wrong in (None, 7, "x", [7], ["x"] * (answers.NAMES + 1))),
-        *({"offset": wrong} for wrong in NO_NUMBER),
+        *({"offset": wrong} for wrong in NO_NUMBER), *({"truncated": wrong} for wrong in (None, 1, "yes")),
     ],
 )  # fmt: skip
 def test_a_refusal_with_help_that_is_none_is_the_end_of_the_sandbox(tmp_path, more):

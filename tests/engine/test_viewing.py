@@ -1,5 +1,6 @@
 """Reading with tags: the runner's own steps, on this machine."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,39 @@ def test_what_is_not_there_comes_with_the_nearest_names(desk: Desk) -> None:
 def test_a_folder_comes_with_its_names(desk: Desk) -> None:
     (desk.root / "src").mkdir()
     assert desk.view(desk.root)["names"] == ["a.txt", "src/"]
+
+
+def test_a_folder_is_listed_whole_whatever_its_links_are(desk: Desk) -> None:
+    """A loop, a link to nothing, one to a folder, one to a place that may not be looked at, a pipe."""
+    (desk.root / "src").mkdir()
+    for name, target in (("loop", "loop"), ("one", "two"), ("two", "one"), ("gone", "nowhere"), ("to_src", "src")):
+        (desk.root / name).symlink_to(target)
+    (desk.root / "deep").symlink_to("a.txt/x")
+    (desk.root / "long").symlink_to("x" * 300)
+    os.mkfifo(desk.root / "pipe")
+    told = desk.view(desk.root)
+    assert told["names"] == ["a.txt", "deep", "gone", "long", "loop", "one", "pipe", "src/", "to_src/", "two"]
+    assert told["truncated"] is False
+    assert desk.view(desk.root / "lop")["nearest"] == [str(desk.root / "loop")]
+
+
+def test_a_large_folder_comes_with_its_first_names_and_says_that_there_are_more(desk: Desk) -> None:
+    for number in range(6000):
+        (desk.root / f"{number:04}").touch()
+    told = desk.view(desk.root)
+    assert told["names"] == [f"{number:04}" for number in range(100)]
+    assert told["truncated"] is True
+    (desk.root / "hundred").mkdir()
+    for number in range(100):
+        (desk.root / "hundred" / str(number)).touch()
+    assert desk.view(desk.root / "hundred")["truncated"] is False
+
+
+def test_a_link_to_nothing_is_not_said_to_be_missing_itself(desk: Desk) -> None:
+    (desk.root / "link").symlink_to("nowhere")
+    told = desk.view(desk.root / "link")
+    assert told["code"] == "file_not_found"
+    assert f"it leads through a link to {desk.root / 'nowhere'}, where there is no such file" in told["detail"]
 
 
 def test_kept_versions_are_bounded() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from approvals.told import named
 from console.workspaces.models import Agent
 from sandboxes.toolsets import arguments as check
 
@@ -43,6 +44,6 @@ async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, An
 
 
 def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    lines = [f"{item['path']}{ENDS[item['type']]}" for item in result["items"]]
+    lines = [f"{named(item['path'])}{ENDS[item['type']]}" for item in result["items"]]
     more = [f"There is more than these {len(lines)}; list a directory below."] if result["truncated"] else []
-    return "\n".join([*lines, *more]) or f"{result['path']} is empty."
+    return "\n".join([*lines, *more]) or f"{named(result['path'])} is empty."

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from approvals.told import named
 from sandboxes.toolsets import write
 
 ACT = write
@@ -23,4 +24,4 @@ def arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    return f"Wrote {result['path']}, {result['size']} bytes."
+    return f"Wrote {named(result['path'])}, {result['size']} bytes."

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from approvals.told import named
+
 LIMIT, LIMIT_MOST, OFFSET_MOST = 100, 1000, 20_000
 PAGING = {
     "limit": {
@@ -27,7 +29,7 @@ def rest(result: Mapping[str, Any], shown: Sequence[object], what: str) -> list[
     if result["truncated"] and result.get("next") is not None:
         about.append(f"Go on with offset {result['next']}.")
     if ignored := result.get("ignored"):
-        first = ", ".join(result.get("left_out") or [])
+        first = ", ".join(map(named, result.get("left_out") or []))
         about.append(f".gitignore left out {ignored} ({first}); include_ignored shows them.")
     if unreadable := result.get("unreadable"):
         about.append(f"{unreadable} could not be read.")

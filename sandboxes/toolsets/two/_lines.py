@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from approvals.told import tagged
+from approvals.told import named, tagged
 
 MOVES_SHOWN = 20
 
@@ -11,8 +11,8 @@ MOVES_SHOWN = 20
 def changed(result: Mapping[str, Any], did: str) -> str:
     """Of `edit` and `write`: the new version, and the lines as they are to be named now."""
     if not result.get("changed", True):
-        return f"{result['path']} is as you want it already; it was not touched. Version {result['version']}."
-    parts = [f"{did} {result['path']}: version {result['version']}, {result['size']} bytes."]
+        return f"{named(result['path'])} is as you want it already; it was not touched. Version {result['version']}."
+    parts = [f"{did} {named(result['path'])}: version {result['version']}, {result['size']} bytes."]
     if result.get("carried"):
         parts.append("It had changed elsewhere since you read it; that is kept, and line numbers may be others.")
     parts += _moved(result.get("moved") or [])

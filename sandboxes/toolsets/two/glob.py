@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from approvals.told import named
 from console.workspaces.models import Agent
 from sandboxes.toolsets import arguments as check
 
@@ -54,4 +55,4 @@ async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, An
 
 def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     paths = result.get("paths", [])
-    return "\n".join([*paths, *rest(result, paths, "files")])
+    return "\n".join([*map(named, paths), *rest(result, paths, "files")])

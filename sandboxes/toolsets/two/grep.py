@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from approvals.told import named
 from console.workspaces.models import Agent
 from sandboxes.toolsets import arguments as check
 
@@ -78,25 +79,27 @@ async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, An
 
 def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     if "counts" in result:
-        lines = [f"{each['path']}:{each['count']}" for each in result["counts"]]
+        lines = [f"{named(each['path'])}:{each['count']}" for each in result["counts"]]
         return "\n".join([*lines, *rest(result, lines, "files with matches"), *_not_seen(result)])
     if "paths" in result:
-        return "\n".join([*result["paths"], *rest(result, result["paths"], "files with matches"), *_not_seen(result)])
+        lines = [named(path) for path in result["paths"]]
+        return "\n".join([*lines, *rest(result, lines, "files with matches"), *_not_seen(result)])
     matches = result.get("matches", [])
     return "\n".join([*_lines(matches), *rest(result, matches, "matches"), *_not_seen(result)])
 
 
 def _lines(matches: list[Mapping[str, Any]]) -> Iterator[str]:
     for n, each in enumerate(matches):
+        path = named(each["path"])
         with_context = "before" in each or "after" in each
         if with_context and n:
             yield "--"
-        yield from (f"{each['path']}-{number}-{line}" for number, line in each.get("before", ()))
-        yield f"{each['path']}:{each['line']}:{each['column']}:{each['text']}"
-        yield from (f"{each['path']}-{number}-{line}" for number, line in each.get("after", ()))
+        yield from (f"{path}-{number}-{line}" for number, line in each.get("before", ()))
+        yield f"{path}:{each['line']}:{each['column']}:{each['text']}"
+        yield from (f"{path}-{number}-{line}" for number, line in each.get("after", ()))
 
 
 def _not_seen(result: Mapping[str, Any]) -> list[str]:
-    found = [f"{result['binary']} binary files were not searched."] if result.get("binary") else []
+    found = [f"{result['binary']} binary files have matches, which are not shown."] if result.get("binary") else []
     found += ["Very large files were left out."] if result.get("large_left_out") else []
     return [f"[{' '.join(found)}]"] if found else []

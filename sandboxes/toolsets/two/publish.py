@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from approvals.told import named
 from sandboxes.toolsets import publish
 
 ACT = publish
@@ -19,6 +20,5 @@ EXAMPLE = {"path": "report.xlsx", "title": "Sales by month"}
 
 
 def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    return (
-        f"Kept {result['path']}, {result['size']} bytes, as artifact {result['artifact_id']}. It outlives this sandbox."
-    )
+    kept = f"Kept {named(result['path'])}, {result['size']} bytes"
+    return f"{kept}, as artifact {result['artifact_id']}. It outlives this sandbox."

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from approvals.told import tagged
+from approvals.told import named, tagged
 from console.workspaces.models import Agent
 from sandboxes.toolsets import arguments as check
 
@@ -69,7 +69,9 @@ def _head(result: Mapping[str, Any]) -> str:
     span = f"lines {result['from']}-{result['to']} of {result['line_count']}" if result["line_count"] else "no lines"
     end = "yes" if result["final_newline"] else "no"
     bom = "  BOM" if result.get("bom") else ""
-    return f"{result['path']}  version {result['version']}  {span}  {result['newline']}  final newline {end}{bom}"
+    return (
+        f"{named(result['path'])}  version {result['version']}  {span}  {result['newline']}  final newline {end}{bom}"
+    )
 
 
 def _rest(result: Mapping[str, Any]) -> list[str]:
@@ -85,4 +87,4 @@ def _rest(result: Mapping[str, Any]) -> list[str]:
 def _bytes_head(result: Mapping[str, Any]) -> str:
     more = f"  there is more: offset {result['next']}" if result["truncated"] else ""
     what = f"{result['size']} bytes  from byte {result['offset']} as {result['form']}"
-    return f"{result['path']}  version {result['version']}  {what}{more}"
+    return f"{named(result['path'])}  version {result['version']}  {what}{more}"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from approvals.told import named
 from sandboxes.toolsets import write
 
 from ._lines import changed
@@ -38,5 +39,5 @@ def arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     if "version" not in result:  # by another door, which names no version
-        return f"Wrote {result['path']}, {result['size']} bytes, version {result['sha256'][:12]}."
+        return f"Wrote {named(result['path'])}, {result['size']} bytes, version {result['sha256'][:12]}."
     return changed(result, "Wrote")
