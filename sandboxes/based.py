@@ -27,6 +27,7 @@ async def on_what_is_there(proposal: gate.Proposal) -> tuple[gate.Proposal, list
     """The proposal, bound to it, and the contents to keep. Raises FileError when it could not be done now: nobody is
     asked for what is refused anyway."""
     if proposal.tool == unseal.NAME:  # what it holds is nobody's here
+        await _check_is_there(proposal.sandbox_id, proposal.arguments["path"])
         return proposal, []
     if proposal.tool == edit.NAME:
         return await _drafted(proposal)
@@ -65,13 +66,18 @@ async def _looked(sandbox_id: str, path: str) -> Seen | None:
     return file
 
 
+async def _check_is_there(sandbox_id: str, path: str) -> None:
+    if await _looked(sandbox_id, path) is None:
+        raise FileError("file_not_found", f"{path}: there is no such file.", path=path)
+
+
 async def _look(hub: host.Hub, sandbox_id: str, path: str) -> Seen | None:
     return await (await hub.boxes.ready_box(sandbox_id)).look(path)
 
 
 def _check_no_link(path: str, real: str) -> None:
     if real != posixpath.normpath(path):
-        raise Invalid(f"{path} leads through a link to {real}. Write to that path itself.", field="path")
+        raise Invalid(f"{path} leads through a link to {real}. Name that path itself.", field="path")
 
 
 def _check_version(arguments: Mapping[str, Any], file: Seen | None) -> None:

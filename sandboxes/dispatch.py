@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import posixpath
 import signal
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -33,7 +34,7 @@ from .following import Following
 from .models import Command
 from .outputs import Outputs
 from .passage import Passage
-from .toolsets import COMMANDS, is_by_host, named
+from .toolsets import COMMANDS, is_by_host, named, unseal
 from .toolsets.two import edit
 
 log = logging.getLogger("sandgate.dispatch")
@@ -187,6 +188,10 @@ class Dispatcher:
     async def _went_stale(self, action_id: str, box: Box) -> bool:
         """Whether this cannot start now: superseded when a file is not what was seen, tried again when out of reach."""
         action = await db.read(Action.objects.get, pk=action_id)
+        if action.tool == unseal.NAME and await _leads_elsewhere(box, action.arguments["path"]):
+            why = f"Nothing was unsealed. {action.arguments['path']} is not the file any more that this was asked for."
+            await db.write(gate.supersede, action, why)
+            return True
         for path, base in action.bases.items():
             if path == edit.BECOMES:
                 continue
@@ -207,6 +212,8 @@ class Dispatcher:
             return
         try:
             found = await drafting.draft(box, action.arguments)
+            if found.path != posixpath.normpath(path):
+                raise FileError("stale_edit", f"{why} It leads through a link to {found.path} now.", path=path)
             await asyncio.to_thread(_keep, found.old, found.new)
             moved = f"Nothing was written. {path} had changed elsewhere than in these lines."
             bases, replaced = drafting.bases_of(action.arguments, found), drafting.shown(found)
@@ -313,10 +320,21 @@ def _is_told_at_once(pass_: gate.Pass) -> bool:
     return pass_.tool == "stdin" or bool(pass_.arguments.get("background"))
 
 
+async def _leads_elsewhere(box: Box, path: str) -> bool:
+    """Through a link, or to nothing."""
+    try:
+        seen = await box.look(path, keep_bytes=0)
+    except SandboxError:  # it is refused where it runs, in better words
+        return False
+    return seen is None or seen.path != posixpath.normpath(path)
+
+
 async def _hash_of(box: Box, path: str) -> str | None:
     """None when nothing is there; something that is no hash when what is there is no file, or may not be read."""
     try:
         seen = await box.look(path)
     except FileError as error:
         return error.code
+    if seen and seen.path != posixpath.normpath(path):
+        return "through a link"
     return seen.sha256 if seen else None

@@ -178,8 +178,10 @@ class Guard:
     def _unseal(self, path: str) -> dict[str, Any]:
         try:
             real = os.path.realpath(path, strict=True)
+            if real != os.path.normpath(path):  # who approved it saw the path alone, and a link may be turned
+                raise Refused("bad_path", f"it leads through a link to {real}; unseal that path itself")
             was_sealed = self._seals.lift(real)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, Refused) as error:
             return refusal(error, path)
         if was_sealed:
             self._unsealed.add(real)

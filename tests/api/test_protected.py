@@ -6,7 +6,8 @@ import pytest
 
 from approvals.models import Action
 from console.workspaces import agents, db
-from sandboxes import acts, toolsets
+from sandboxes import acts, based, toolsets
+from sandboxes.engine import Seen
 from sandboxes.errors import FileError
 from sandboxes.runner import asked
 
@@ -73,9 +74,17 @@ async def test_only_a_workspace_key_may_say_protected(ask, place) -> None:
     assert (answer.status_code, answer.json()["code"]) == (403, "protected_path")
 
 
+async def there(sandbox_id: str, path: str) -> Seen:
+    """gvisor/test_protected really looks."""
+    return Seen(path=path, size=0, mode=0o600, sha256="", content=b"")
+
+
 @pytest.mark.parametrize("mode", ["rules", "always", "never"])
-async def test_unsealing_by_an_agent_waits_for_a_person_whatever_its_mode(ask, place, settings, mode) -> None:
+async def test_unsealing_by_an_agent_waits_for_a_person_whatever_its_mode(
+    ask, place, settings, monkeypatch, mode
+) -> None:
     settings.GATED_CALL_S = 0.4
+    monkeypatch.setattr(based, "_looked", there)
     await db.write(partial(agents.change_tools, place.scout, by=place.alice, write_mode=mode))
     answer = await ask.post(f"/sandboxes/{place.sandbox.pk}/unseal", {"path": ".env"}, key=place.scouts)
     assert (answer.status_code, answer.json()["code"]) == (409, "pending_approval")

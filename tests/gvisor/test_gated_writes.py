@@ -73,6 +73,18 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(desk: Desk) -> None:
     assert desk.run("cat a.txt") == "somebody else"
 
 
+def test_what_has_become_a_link_meanwhile_is_no_longer_what_was_asked_for(desk: Desk) -> None:
+    """Also when it leads to the same bytes."""
+    desk.run("mkdir d d2; printf old > d/a.txt; printf old > d2/a.txt; printf old > b.txt")
+    for path, turn in (("/work/d/a.txt", "mv d dx; ln -s d2 d"), ("/work/b.txt", "ln -sfn d2/a.txt b.txt")):
+        call, action = desk.propose(path, "new")
+        desk.run(turn)
+        desk.approve(action)
+        assert call.result().json()["code"] == "stale_edit"
+        assert desk.agent.get(f"/actions/{action['id']}").json()["status"] == "superseded"
+    assert desk.run("cat d2/a.txt dx/a.txt") == "oldold"
+
+
 def test_a_file_that_appeared_meanwhile_is_not_overwritten(desk: Desk) -> None:
     call, action = desk.propose("/work/new/a.txt", "new")
     desk.run("mkdir new; printf first > new/a.txt")

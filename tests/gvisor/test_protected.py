@@ -43,14 +43,16 @@ class Desk:
         ran = self.people.post(self.at("commands"), json={"command": command}).raise_for_status().json()
         return dict(self.people.get(f"/actions/{ran['action_id']}").json()) | {"stdout": ran["stdout"]}
 
-    def approved(self, path: str, body: dict[str, Any]) -> Any:
-        """An agent's call, with a reviewer who approves what it waits for."""
+    def approved(self, path: str, body: dict[str, Any], *, meanwhile: str = "") -> Any:
+        """An agent's call, with a reviewer who approves what it waits for; `meanwhile`: a command that ran before."""
         answers: list[Any] = []
         call = threading.Thread(target=lambda: answers.append(self.agent.post(self.at(path), json=body)))
         call.start()
         find = {"status": "pending"}
         (action,) = until(lambda: answers or self.agent.get("/actions", params=find).json()["items"])
         if not answers:
+            if meanwhile:
+                self.run(meanwhile)
             decision = {"verdict": "approve", "digest": action["digest"]}
             self.review.post(f"/actions/{action['id']}/decision", json=decision).raise_for_status()
             self.last = action
@@ -128,6 +130,25 @@ def test_unsealing_waits_for_a_person_and_is_recorded(desk: Desk) -> None:
     assert code_of(desk.put("/work/un/.env")) == (403, "protected_path")
     assert desk.audit("sandbox.unsealed")[-1]["path"] == "/work/un/.env"
     assert code_of(desk.people.post(desk.at("unseal"), json={"path": "/work/no"})) == (404, "file_not_found")
+
+
+def test_an_unsealing_is_of_the_file_that_was_on_the_card(desk: Desk) -> None:
+    for path in ("/work/l/a/.env", "/work/l/b/.env"):
+        desk.put(path, protected=True)
+    desk.run("cd /work/l; ln -sfn a/.env link; ln -sfn a way; echo plain > turned; mkdir in; echo plain > in/x")
+    for path, real in (("/work/l/link", "/work/l/a/.env"), ("/work/l/way/.env", "/work/l/a/.env")):
+        answer = desk.agent.post(desk.at("unseal"), json={"path": path})
+        assert answer.status_code == 422, answer.text
+        assert real in answer.json()["detail"]
+    assert code_of(desk.agent.post(desk.at("unseal"), json={"path": "/work/l/no"})) == (404, "file_not_found")
+    assert desk.agent.get("/actions", params={"status": "pending"}).json()["items"] == []
+    for path, turn in (("/work/l/turned", "ln -sfn b/.env turned"), ("/work/l/in/x", "rm -r in; ln -s b in; ls in")):
+        answer = desk.approved("unseal", {"path": path}, meanwhile=f"cd /work/l; {turn}")
+        assert code_of(answer) == (409, "superseded"), answer.text
+        assert desk.agent.get(f"/actions/{desk.last['id']}").json()["status"] == "superseded"
+    member = desk.people.post(desk.at("unseal"), json={"path": "/work/l/turned"})
+    assert code_of(member) == (422, "bad_path"), member.text
+    assert desk.run("cd /work/l; for f in a b; do echo x >> $f/.env; cat $f/.env; done")["stdout"] == "A=1\nA=1\n"
 
 
 def test_settings_add_names_and_exempt_a_path_from_the_next_call_on(desk: Desk) -> None:
