@@ -16,15 +16,17 @@ from django.core.handlers.asgi import ASGIRequest
 
 from approvals.errors import TooMany
 from console.api.waits import waiting
-from console.doorman import App, Receive, Scope, Send, answer
+from console.doorman import App, Message, Receive, Scope, Send, answer, header
 from console.signed_in import is_ours
 from console.workspaces import bus
+
+from . import bodies
+from .sessions import Sessions
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 BODY_BYTES = 8 << 20
-SESSIONS = 1000
 IDLE_S = 30 * 60
 ANSWER_S = 1.0
 _log = logging.getLogger(__name__)
@@ -72,8 +74,9 @@ class Mcp:
 class Manager:
     """The SDK's, while it runs. It does until the server stops: then what still waits in it ends with what it has."""
 
-    def __init__(self, sessions: "StreamableHTTPSessionManager") -> None:
-        self._sessions = sessions
+    def __init__(self, sdk: "StreamableHTTPSessionManager") -> None:
+        self._sdk = sdk
+        self._sessions = Sessions(self._handle, end=self._end)
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._run())
 
@@ -89,10 +92,27 @@ class Manager:
         return AuthenticatedUser(AccessToken(token="", client_id=key_id, scopes=[]))
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._sessions.handle_request(scope, receive, send)  # type: ignore[arg-type]  # a scope is a dict here
+        """Raises TooMany."""
+        from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+        version = header(scope, b"mcp-protocol-version").decode("latin-1")
+        if version and version not in HANDSHAKE_PROTOCOL_VERSIONS:  # a revision without sessions
+            if body := await bodies.whole(scope, receive):
+                await self._handle(scope, body.again, send)
+        else:
+            await self._sessions(scope, receive, send)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._sdk.handle_request(scope, receive, send)  # type: ignore[arg-type]  # a scope is a dict here
+
+    async def _end(self, key_id: str, session_id: str) -> None:
+        """As its client would."""
+        headers = [(b"mcp-session-id", session_id.encode("latin-1"))]
+        ending = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": headers}
+        await self._handle({**ending, "user": self.user(key_id)}, _nothing, _nowhere)
 
     async def _run(self) -> None:
-        async with self._sessions.run():
+        async with self._sdk.run():
             self._ready.set_result(None)
             with bus.listening("mcp") as bell:
                 while not bus.is_closing():
@@ -100,16 +120,24 @@ class Manager:
             await asyncio.sleep(ANSWER_S)  # what waits hears the same bell, and answers that it still waits
 
 
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
+
+
+async def _nowhere(message: Message) -> None:
+    pass
+
+
 async def _started() -> Manager:
     """The SDK takes a while to import: not on the loop."""
-    return await Manager(await asyncio.to_thread(_sessions)).started()
+    return await Manager(await asyncio.to_thread(_sdk)).started()
 
 
-def _sessions() -> "StreamableHTTPSessionManager":
+def _sdk() -> "StreamableHTTPSessionManager":
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from . import server
 
     return StreamableHTTPSessionManager(
-        server.made(), max_request_body_size=BODY_BYTES, session_idle_timeout=IDLE_S, max_sessions=SESSIONS
+        server.made(), max_request_body_size=BODY_BYTES, session_idle_timeout=IDLE_S, max_sessions=None
     )

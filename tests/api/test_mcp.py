@@ -1,0 +1,164 @@
+"""The door at /mcp: whose sessions there are, and bodies and request ids that are not as they should be."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from approvals.models import Action
+from console.api.mcp import sessions
+from console.workspaces import db
+
+pytestmark = pytest.mark.anyio
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+
+
+class Talk:
+    """`await talk.open(key)` answers a session's id."""
+
+    def __init__(self) -> None:
+        from console.asgi import application
+
+        transport = httpx.ASGITransport(app=application)
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+
+    async def post(self, body: Any, *, key: str, session: str = "", **more: str) -> httpx.Response:
+        headers = {"X-API-Key": key, "Accept": "application/json, text/event-stream", **more}
+        if session:
+            headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
+        sent = {"json": body} if isinstance(body, dict) else {"content": body}
+        if not isinstance(body, dict):
+            headers["Content-Type"] = "application/json"
+        return await self.client.post("/mcp/c/talk", headers=headers, **sent)
+
+    async def open(self, key: str) -> str:
+        answer = await self.post(INITIALIZE, key=key)
+        assert answer.status_code == 200, answer.text
+        return answer.headers["mcp-session-id"]
+
+    async def is_open(self, session: str, key: str) -> bool:
+        return (await self.post(LIST, key=key, session=session)).status_code == 200
+
+
+@pytest.fixture
+def talk(hub: Any) -> Talk:
+    return Talk()
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "PER_KEY", 3)
+    monkeypatch.setattr(sessions, "MOST", 5)
+
+
+async def test_one_key_opens_as_many_as_it_likes_and_no_other_is_refused(talk, place, few):
+    theirs = await talk.open(place.others)
+    ours = [await talk.open(place.scouts) for _ in range(10)]
+    assert await talk.is_open(theirs, place.others)
+    assert await talk.is_open(await talk.open(place.others), place.others)
+    assert [await talk.is_open(each, place.scouts) for each in ours] == [False] * 7 + [True] * 3
+
+
+async def test_the_one_that_goes_is_the_least_used(talk, place, few):
+    first, second, third = [await talk.open(place.scouts) for _ in range(3)]
+    assert await talk.is_open(first, place.scouts)
+    await talk.open(place.scouts)
+    assert [await talk.is_open(each, place.scouts) for each in (first, second, third)] == [True, False, True]
+
+
+async def test_when_all_are_taken_the_key_with_the_most_gives_one_up(talk, place, few):
+    ours = [await talk.open(place.scouts) for _ in range(3)]
+    theirs = [await talk.open(key) for key in (place.others, place.alices, place.mallorys)]
+    assert [await talk.is_open(each, place.scouts) for each in ours] == [False, True, True]
+    keys = (place.others, place.alices, place.mallorys)
+    assert [await talk.is_open(each, key) for each, key in zip(theirs, keys, strict=True)] == [True] * 3
+
+
+async def test_one_with_a_call_under_way_stays_and_where_all_have_one_its_key_hears_so(talk, place, few):
+    ours = [await talk.open(place.scouts) for _ in range(3)]
+    goes_on = asyncio.Event()
+    calls = [asyncio.create_task(talk.post(slowly(goes_on), key=place.scouts, session=each)) for each in ours]
+    await asyncio.sleep(0.1)
+    refused = await talk.post(INITIALIZE, key=place.scouts)
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
+    await talk.open(place.others)
+    goes_on.set()
+    assert [answer.status_code for answer in await asyncio.gather(*calls)] == [200] * 3
+
+
+async def slowly(goes_on: asyncio.Event) -> AsyncIterator[bytes]:
+    content = json.dumps(LIST).encode()
+    yield content[:5]
+    await goes_on.wait()
+    yield content[5:]
+
+
+async def test_one_that_was_refused_or_ended_by_its_client_takes_no_place(talk, place, few):
+    kept = [await talk.open(place.scouts) for _ in range(2)]
+    for _ in range(4):
+        assert (await talk.post(b"[1", key=place.scouts)).status_code == 400
+        ended = await talk.open(place.scouts)
+        await talk.client.request("DELETE", "/mcp", headers={"X-API-Key": place.scouts, "Mcp-Session-Id": ended})
+    assert [await talk.is_open(each, place.scouts) for each in kept] == [True] * 2
+
+
+async def test_another_key_cannot_keep_or_end_a_session(talk, place, few):
+    first, *_ = [await talk.open(place.scouts) for _ in range(3)]
+    assert not await talk.is_open(first, place.others)
+    await talk.open(place.scouts)
+    assert not await talk.is_open(first, place.scouts), "another key's call is no use of it"
+
+
+async def pieces(count: int, size: int = 1 << 20) -> AsyncIterator[bytes]:
+    for _ in range(count):
+        yield b"x" * size
+
+
+@pytest.mark.parametrize("revision", ["none yet", "2025-11-25", "2026-07-28"])
+async def test_a_body_in_pieces_that_is_too_large_is_413_and_no_failure(talk, place, revision, caplog):
+    session = await talk.open(place.scouts) if revision == "2025-11-25" else ""
+    version = {"MCP-Protocol-Version": revision} if revision == "2026-07-28" else {}
+    answer = await talk.post(pieces(10), key=place.scouts, session=session, **version)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert "Traceback" not in caplog.text
+    assert not [each for each in caplog.records if each.exc_info]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b"1e999999", b"null"])
+async def test_a_body_that_is_no_message_is_refused(talk, place, body):
+    session = await talk.open(place.scouts)
+    assert (await talk.post(body, key=place.scouts, session=session)).status_code == 400
+    assert await talk.is_open(session, place.scouts)
+
+
+def call(request_id: Any, command: str) -> dict[str, Any]:
+    params = {"name": "run", "arguments": {"command": command}}
+    return {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
+
+
+@pytest.mark.parametrize("second", [7, "7"])
+async def test_of_two_calls_with_one_request_id_the_second_is_refused_and_proposes_nothing(
+    talk, place, second, settings
+):
+    settings.TIMER_DIVISOR = 25  # a call answers after 2 s
+    await db.write(lambda: type(place.sandbox).objects.update(conversation="talk"))
+    session = await talk.open(place.scouts)
+    first = asyncio.create_task(talk.post(call(7, "echo 1"), key=place.scouts, session=session))
+    while not await db.read(Action.objects.exists):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    refused = await talk.post(call(second, "echo 2"), key=place.scouts, session=session)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, -32600)
+    assert "id 7" in refused.json()["error"]["message"]
+    assert '"pending"' in (await first).text
+    assert await db.read(Action.objects.count) == 1
+    again = await talk.post({**LIST, "id": second}, key=place.scouts, session=session)
+    assert again.status_code == 200, "once answered, its id is free"
