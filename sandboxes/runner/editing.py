@@ -129,14 +129,14 @@ class Judged:
             raise file.stale("it would not become what was approved", numbers)
 
     def report(self) -> dict[str, Any]:
-        new = Text(self.new)
+        new, is_other = Text(self.new), self.new != self.file.data
         return {
             "version": self.sha256[:12],
-            "changed": self.new != self.file.data,
-            "diff": reporting.diff(self.file.text, self.changes),
+            "changed": is_other,
+            "diff": reporting.diff(self.file.text, self.changes) if is_other else "",
             "lines": reporting.changed(new, self.changes),
             "carried": self.carried,
-            "moved": reporting.moved(self.file.text, self.changes),
+            "moved": reporting.moved(self.file.text, self.changes) if is_other else [],
         }
 
 

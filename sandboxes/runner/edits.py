@@ -231,7 +231,7 @@ def _carried(change: Change, above: int, below: int, count: int, by: int) -> Cha
 
 def pieces(text: Text, changes: Sequence[Change]) -> list[bytes]:
     """The new content, from the beginning to the end. Every line keeps its ending, a new one takes its neighbour's, and
-    whether the last line has one stays as it was."""
+    whether the last line has one stays as it was; an empty one has to have one, or it would be no line."""
     out: list[bytes] = [text.data[: text.start]]
     ending, at = b"", 1
     for change in changes:
@@ -242,7 +242,8 @@ def pieces(text: Text, changes: Sequence[Change]) -> list[bytes]:
         at = max(at, change.last + 1)
     ending = _put_old(out, text, at, text.count) or ending
     if not text.is_terminated and len(out) > 1:
-        out[-1] = out[-1][: len(out[-1]) - len(ending)]
+        bare = out[-1][: len(out[-1]) - len(ending)]
+        out[-1] = out[-1] if bare[-1:] in (b"", b"\n") else bare
     return out
 
 
@@ -253,7 +254,7 @@ def _put_old(out: list[bytes], text: Text, first: int, last: int) -> bytes:
     out.append(text.data[text.begin(first) : text.begin(last + 1)])
     if ending := text.ending(last):
         return ending
-    ending = _solid(text, last)
+    ending = b"\r\n" if out[-1].endswith(b"\r") else _solid(text, last)  # with an LF alone its CR would be lost
     out[-1] += ending
     return ending
 

@@ -63,9 +63,9 @@ def moved(old: Text, changes: Sequence[Change]) -> list[list[int]]:
 
 
 def diff(old: Text, changes: Sequence[Change]) -> str:
-    """In the unified form, of what was asked. Cut, it says so."""
+    """In the unified form, of what was asked, but for lines that become what they were. Cut, it says so."""
     out, left = [], DIFF_BYTES
-    for line in _diff(old, changes):
+    for line in _diff(old, [change for change in changes if not _is_nothing(old, change)]):
         line = line if len(line) <= DIFF_LINE else line[:DIFF_LINE] + "…"
         left -= len(json.dumps(line))
         if left < 0:
@@ -73,6 +73,11 @@ def diff(old: Text, changes: Sequence[Change]) -> str:
             break
         out.append(line)
     return "\n".join(out)
+
+
+def _is_nothing(old: Text, change: Change) -> bool:
+    numbers = range(change.first, change.last + 1)
+    return len(numbers) == len(change.lines) and all(map(bytes.__eq__, map(old.line, numbers), change.lines))
 
 
 def _diff(old: Text, changes: Sequence[Change]) -> Iterator[str]:

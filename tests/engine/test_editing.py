@@ -310,3 +310,19 @@ def test_without_hard_links_all_stands_still_while_a_file_is_made(
     assert told.get("error", {}).get("code") == ("stale_edit" if is_there else None)
     assert (path.read_bytes(), desk.host.world.moments) == (b"theirs\n" if is_there else b"mine\n", 1)
     desk.only("a.txt", "new")
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        [("replace", 2, ["two"])],
+        [("delete", 2, None), ("insert_before", 3, ["two"])],
+        [("insert_after", 1, ["two"]), ("delete", 2, None)],
+    ],
+)
+def test_an_edit_that_comes_to_nothing_tells_of_no_change(desk: Desk, wishes: list[tuple[Any, ...]]) -> None:
+    before = desk.path.stat()
+    report = desk.edit(desk.view(), *wishes)["ok"]["report"]
+    assert (report["changed"], report["diff"], report["moved"]) == (False, "", [])
+    assert report["version"] == version_of(BASE)
+    assert desk.path.stat().st_ino == before.st_ino
