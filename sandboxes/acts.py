@@ -50,8 +50,8 @@ class CommandOutput:
     """Up to 10 MiB of each stream; when `truncated`, the first and the last 5 MiB. `command` as it is now."""
 
     command: Command
-    stdout: bytes
-    stderr: bytes
+    stdout: outputs.Kept
+    stderr: outputs.Kept
     truncated: bool
 
 
@@ -271,13 +271,13 @@ def output_now(action: Action) -> CommandOutput | None:
         return None
     ended = command.status not in ("running", "lost")
     streams = {
-        name: outputs.read(action.pk, name, getattr(command, f"{name}_bytes") if ended else None)
+        name: outputs.kept(action.pk, name, getattr(command, f"{name}_bytes") if ended else None)
         for name in ("stdout", "stderr")
     }
     return CommandOutput(
         command=command,
-        stdout=streams["stdout"].content,
-        stderr=streams["stderr"].content,
+        stdout=streams["stdout"],
+        stderr=streams["stderr"],
         truncated=any(stream.truncated for stream in streams.values()),
     )
 
@@ -299,7 +299,10 @@ async def _of_command(action: Action, command: Command) -> dict[str, Any]:
         return {"id": command.pk}
     printed = await output(action)
     assert printed
-    texts = {name: getattr(printed, name).decode(errors="replace") for name in ("stdout", "stderr")}
+    texts = {
+        name: (await db.read(stream.read)).decode(errors="replace")
+        for name, stream in (("stdout", printed.stdout), ("stderr", printed.stderr))
+    }
     return {"id": command.pk, **texts, "left_running": [command.pk] if command.left_running else []}
 
 

@@ -8,8 +8,9 @@ later ones the newest two.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
@@ -18,8 +19,40 @@ from django.core.files.storage import FileSystemStorage, storages
 from console.workspaces import bus
 
 SEGMENT_BYTES = 5 << 20
+PIECE_BYTES = 64 << 10
 RING_EVERY_S = 0.1
 Name = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where in the files that lies which is still there of a stream: its head and then its tail, as in a Text."""
+
+    parts: tuple[tuple[Path, int, int], ...]  # from where in a file, and how many bytes of it
+    head_bytes: int
+    total_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(size for _, _, size in self.parts)
+
+    @property
+    def truncated(self) -> bool:
+        return self.size_bytes != self.total_bytes
+
+    def pieces(self) -> Iterator[bytes]:
+        """Blocking. Of at most PIECE_BYTES. What is removed once the first is there is still read to its end."""
+        with ExitStack() as opened:
+            files = [opened.enter_context(path.open("rb", buffering=0)) for path, _, _ in self.parts]
+            for file, (_, begin, left) in zip(files, self.parts, strict=True):
+                file.seek(begin)
+                while piece := file.read(min(left, PIECE_BYTES)):
+                    left -= len(piece)
+                    yield piece
+
+    def read(self) -> bytes:
+        """Blocking."""
+        return b"".join(self.pieces())
 
 
 @dataclass(frozen=True)
@@ -97,13 +130,12 @@ class Stream:
             self.starts.append(offset)
         return self.starts[-1]
 
-    def copy(self, begin: int, end: int, into: BytesIO) -> None:
-        """What lies from `begin` to `end`, and only that: a segment that is not wanted is not read."""
+    def parts(self, begin: int, end: int) -> Iterator[tuple[Path, int, int]]:
+        """What lies from `begin` to `end`, as Kept has it; a segment that is not wanted is not in it."""
         for start in self.starts:
-            if start < end and begin < start + self._file(start).stat().st_size:
-                with self._file(start).open("rb") as file:
-                    file.seek(max(0, begin - start))
-                    into.write(file.read(end - max(begin, start)))
+            first = max(begin, start)
+            if (size := min(end, start + self._file(start).stat().st_size) - first) > 0:
+                yield self._file(start), first - start, size
 
 
 def topic(action_id: str) -> str:
@@ -150,8 +182,14 @@ class Outputs:
 
 def read(action_id: str, name: Name, total_bytes: int | None = None) -> Text:
     """From any thread. Blocking: at most 10 MiB from disk."""
+    found = kept(action_id, name, total_bytes)
+    return Text(found.read(), found.head_bytes, found.total_bytes)
+
+
+def kept(action_id: str, name: Name, total_bytes: int | None = None) -> Kept:
+    """From any thread. Blocking: looks at what files there are, and reads none."""
     if total_bytes == 0:
-        return Text(b"", 0, 0)
+        return Kept((), 0, 0)
     stream = Stream(_directory(action_id), name)
     total = stream.size if total_bytes is None else total_bytes
     pieces = [(start, stream._file(start).stat().st_size) for start in stream.starts]
@@ -159,10 +197,8 @@ def read(action_id: str, name: Name, total_bytes: int | None = None) -> Text:
     later, end = _run([piece for piece in pieces if piece[0] > 0])
     half = max((size for _, size in pieces), default=0)  # where something is left out, one segment is full
     whole = head_bytes + (end - later) == total <= 2 * half  # up to one segment more may lie here
-    content = BytesIO()  # which hands out what it holds: no second copy of it is made
-    stream.copy(0, head_bytes, content)
-    stream.copy(later if whole else max(later, end - half), end, content)
-    return Text(content=content.getvalue(), head_bytes=head_bytes, total_bytes=total)
+    tail = stream.parts(later if whole else max(later, end - half), end)
+    return Kept((*stream.parts(0, head_bytes), *tail), head_bytes=head_bytes, total_bytes=total)
 
 
 def _run(pieces: list[tuple[int, int]]) -> tuple[int, int]:

@@ -11,6 +11,8 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from pydantic import BaseModel
 
+from sandboxes.outputs import Kept
+
 WHOLE_BYTES = 1 << 18
 PIECE_CHARACTERS = 1 << 16
 JSON = "application/json; charset=utf-8"
@@ -23,19 +25,20 @@ async def large(answer: BaseModel, *, size_bytes: int) -> HttpResponseBase:
     return StreamingHttpResponse(_paced(answer.model_dump(mode="json")), content_type=JSON)
 
 
-async def printed(answer: BaseModel, **texts: bytes) -> HttpResponseBase:
-    """`answer` with what a command printed as its fields `texts`: made text and JSON as it is sent, because 10 MiB of
-    each would otherwise be held three times over."""
-    if sum(map(len, texts.values())) <= WHOLE_BYTES:
-        shown = {name: content.decode(errors="replace") for name, content in texts.items()}
+async def printed(answer: BaseModel, **texts: Kept) -> HttpResponseBase:
+    """`answer` with what a command printed as its fields `texts`: read, made text and made JSON as it is sent, because
+    10 MiB of each would otherwise be held three times over."""
+    if sum(kept.size_bytes for kept in texts.values()) <= WHOLE_BYTES:
+        read = {name: await asyncio.to_thread(kept.read) for name, kept in texts.items()}
+        shown = {name: content.decode(errors="replace") for name, content in read.items()}
         return HttpResponse(answer.model_copy(update=shown).model_dump_json().encode(), content_type=JSON)
     return StreamingHttpResponse(_paced(answer.model_dump(mode="json") | texts), content_type=JSON)
 
 
 async def _paced(value: Any) -> AsyncIterator[bytes]:
-    for piece in _pieces(value):
+    pieces = _pieces(value)
+    while piece := await asyncio.to_thread(next, pieces, ""):  # it may read a file, and a client may take all at once
         yield piece.encode()
-        await asyncio.sleep(0)  # a client that takes all at once must not have the loop to itself
 
 
 def _pieces(value: Any) -> Iterator[str]:
@@ -45,10 +48,11 @@ def _pieces(value: Any) -> Iterator[str]:
             yield f"{before}{json.dumps(name)}:"
             yield from _pieces(item)
         yield "}" if value else "{}"
-    elif isinstance(value, str | bytes):
+    elif isinstance(value, str | Kept):
         yield '"'
-        for piece in _decoded(value) if isinstance(value, bytes) else _cut(value):
-            yield json.dumps(piece, ensure_ascii=False)[1:-1]
+        for piece in _decoded(value) if isinstance(value, Kept) else _cut(value):
+            if piece:  # an empty one would end the answer
+                yield json.dumps(piece, ensure_ascii=False)[1:-1]
         yield '"'
     else:
         yield json.dumps(value)
@@ -58,11 +62,11 @@ def _cut(value: str) -> Iterator[str]:
     return (value[at : at + PIECE_CHARACTERS] for at in range(0, len(value), PIECE_CHARACTERS))
 
 
-def _decoded(value: bytes) -> Iterator[str]:
+def _decoded(kept: Kept) -> Iterator[str]:
     """As `text` would have it, a piece at a time: a character that two pieces share is no U+FFFD."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for at in range(0, len(value), PIECE_CHARACTERS):
-        yield decoder.decode(value[at : at + PIECE_CHARACTERS])
+    for piece in kept.pieces():
+        yield decoder.decode(piece)
     yield decoder.decode(b"", final=True)
 
 

@@ -110,6 +110,17 @@ def test_what_is_kept_is_the_sandboxs_own_measure(tmp_path, monkeypatch, kept_mb
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 3 * half
 
 
+def test_what_is_removed_while_it_is_read_is_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(outputs, "_directory", lambda _: tmp_path)
+    printed = bytes(range(256)) * (outputs.SEGMENT_BYTES // 128)  # both segments full
+    Outputs("act_1").streams["stdout"].put(0, printed)
+    pieces = outputs.kept("act_1", "stdout").pieces()
+    read = next(pieces)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    assert read + b"".join(pieces) == printed
+
+
 def test_a_gap_in_a_short_output_hides_nothing_that_was_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(outputs, "_directory", lambda _: tmp_path)
     stream = Outputs("act_1").streams["stdout"]
