@@ -179,7 +179,8 @@ def earlier(proposal: Proposal) -> Action | None:
     known = _of(proposal).filter(created_at__gt=timezone.now() - KEPT_FOR).first()
     if known is None:
         return None
-    if known.reason != proposal.reason or not _is_call_of(known, replace(proposal, profile=known.profile)):
+    same = all(getattr(known, name) == getattr(proposal, name) for name in ("conversation", "reason", "parent_action"))
+    if not same or not _is_call_of(known, replace(proposal, profile=known.profile)):
         raise IdempotencyMismatch(
             f"This Idempotency-Key came with another body before, for {known.pk}. Send a new one with a new body."
         )

@@ -103,6 +103,51 @@ async def test_what_only_the_act_can_see_is_told_in_the_same_way(ask, talk, argu
     assert answer.json()["example"]["command"]
 
 
+@pytest.mark.parametrize("tool", ["run", "edit", "read"])
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"arguments": {}}, "conversation"),
+        ({"conversation": "", "arguments": {}}, "conversation"),
+        ({"conversation": "c"}, "arguments"),
+        ({"conversation": "c", "arguments": []}, "arguments"),
+        ({"conversation": "c", "arguments": {}, "stranger": 1}, "stranger"),
+        ({}, "conversation"),
+    ],
+)
+async def test_what_is_wrong_around_the_arguments_comes_with_a_right_call_too(ask, talk, tool, body, field):
+    answer = await ask.post(f"/tools/{tool}", body, key=talk.scouts)
+    assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
+    right = answer.json()["example"]
+    body = {"conversation": "c", "arguments": right} if field == "arguments" else right
+    assert (await ask.post(f"/tools/{tool}", body, key=talk.scouts, headers={"Prefer": "wait=0"})).status_code != 422
+
+
+@pytest.mark.parametrize(
+    ("edit", "word"),
+    [
+        ({"do": "replace", "from": "1kqzt"}, "`lines` is missing"),
+        ({"do": "replace", "lines": ["x"]}, "`from` is missing"),
+        ({"do": "insert_after", "from": "1kqzt"}, "`lines` is missing"),
+        ({"do": "insert_after", "from": "1kqzt", "lines": []}, "nothing to insert"),
+        ({"do": "delete", "from": "1kqzt", "lines": []}, "takes no `lines`"),
+        ({"do": "append", "from": "1kqzt", "lines": ["x"]}, "takes no `from`"),
+        ({"do": "delete", "from": "first"}, "no anchor"),
+        ({"do": "delete", "from": "3kqzt", "to": "2kqzt"}, "backwards"),
+        ({"do": "append", "lines": ["a\nb"]}, "holds a newline"),
+    ],
+)
+@pytest.mark.parametrize("key", ["alices", "scouts"])
+async def test_an_edit_that_no_file_could_take_is_no_action_by_any_key(ask, talk, key, edit, word):
+    arguments = {"path": "a", "version": "3f9c0b71d2ae", "edits": [{"do": "append", "lines": ["ok"]}, edit]}
+    answer = await call(ask, "edit", arguments, key=getattr(talk, key))
+    assert (answer.status_code, answer.json()["code"]) == (422, "validation"), answer.text
+    assert answer.json()["field"].startswith("arguments.edits.1")
+    assert word in answer.json()["detail"]
+    assert answer.json()["example"]["edits"]
+    assert not await db.read(Action.objects.exists)
+
+
 async def test_half_a_character_is_refused(ask, talk):
     body = (
         r'{"conversation": "c", "arguments": {"path": "a", "version": "3f9c0b71d2ae", '
@@ -159,6 +204,20 @@ async def test_an_idempotency_key_acts_once_and_is_told_from_another_body(ask, t
     assert (other.status_code, other.json()["code"]) == (409, "idempotency_mismatch")
     new = await call(ask, "run", {"command": "echo hi"}, key=talk.scouts, headers={"Idempotency-Key": "k2"})
     assert new.json()["id"] != first.json()["id"]
+
+
+async def test_whatever_else_is_in_the_body_is_another_body(ask, talk):
+    """Each of its fields: nobody is given the action of another conversation as that of this one."""
+    once, parent = (
+        {"Idempotency-Key": "k1"},
+        (await call(ask, "run", {"command": "true"}, key=talk.scouts)).json()["id"],
+    )
+    first = await call(ask, "run", {"command": "echo hi"}, key=talk.scouts, headers=once)
+    for other in ({"conversation": "d"}, {"reason": "why not"}, {"parent_action": parent}):
+        answer = await call(ask, "run", {"command": "echo hi"}, key=talk.scouts, headers=once, **other)
+        assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_mismatch"), other
+    again = await call(ask, "run", {"command": "echo hi"}, key=talk.scouts, headers=once)
+    assert again.json()["id"] == first.json()["id"]
 
 
 async def test_an_idempotency_key_finds_its_action_when_the_sandbox_has_ended(ask, talk):
