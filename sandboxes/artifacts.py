@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, storages
+from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
 from approvals.errors import TooMany
 from approvals.models import Action
-from console.workspaces import db
+from console.workspaces import audit, db
 from console.workspaces.errors import NotFound
 from console.workspaces.ids import new_id
 from console.workspaces.keys import Caller
@@ -148,6 +149,15 @@ def opened(artifact: Artifact) -> BinaryIO:
         return (_folder() / artifact.pk).open("rb")
     except FileNotFoundError:
         raise NotFound("artifact", artifact.pk) from None
+
+
+def record_download(artifact: Artifact, actor: audit.Actor) -> None:
+    """On record before the first byte goes out, whatever of it arrives."""
+    with transaction.atomic():
+        audit.append(
+            workspace_id=artifact.workspace_id, actor=actor, event="artifact.downloaded", subject_id=artifact.pk,
+            path=artifact.path, sandbox=artifact.sandbox_id,
+        )  # fmt: skip
 
 
 async def pieces(file: BinaryIO, *, offset: int, length: int) -> AsyncIterator[bytes]:

@@ -72,6 +72,8 @@ async def get_artifact_content(
     if span is None:
         return downloads.nothing_there(found.path, found.size)
     file = await asyncio.to_thread(artifacts.opened, found)
+    if request.method != "HEAD":
+        await db.write(artifacts.record_download, found, caller(request).actor)
     offset, length = span
     content = artifacts.pieces(file, offset=offset, length=0 if request.method == "HEAD" else length)
     if part:

@@ -74,6 +74,7 @@ WANTS = {
     "stdin": "wants to send input to a running command",
     "write": "wants to write a file",
     "edit": "wants to change a file",
+    "publish": "wants to keep a copy of a file",
     "unseal": "wants a protected file unsealed",
 }
 FLAGS = {

@@ -30,7 +30,7 @@ STATES: dict[str, tuple[str, str, str]] = {
     "cancelled": ("", "circle-slash", "cancelled"),
     "superseded": ("", "circle-slash", "superseded"),
 }
-DONE = {"write": "written", "edit": "edited", "stdin": "sent", "unseal": "unsealed"}
+DONE = {"publish": "kept", "write": "written", "edit": "edited", "stdin": "sent", "unseal": "unsealed"}
 LOST = "It started, and the host was lost before its end was known. It is never run again by itself."
 NOW = {
     "approved": "It starts as soon as its sandbox is ready.",

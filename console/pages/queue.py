@@ -20,7 +20,7 @@ from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, fates, rows
+from . import cards, fates, kept, rows
 from .shell import LOOK, member_page
 from .words import listed
 
@@ -159,6 +159,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "told": told.denied(action) if action.status == "denied" else "",
         "sentence": fates.sentence(action),
         "decision": decision,
+        "kept": kept.of_action(member, action),
         "streams": fates.streams(action),
         "digest": f"{action.digest[:8]} {action.digest[8:16]}",
     }

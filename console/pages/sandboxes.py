@@ -23,7 +23,7 @@ from console.workspaces.models import AuditEntry
 from sandboxes import acts
 from sandboxes.models import Command, Sandbox
 
-from . import rows
+from . import kept, rows
 from .shell import complain, member_page, say
 
 ENDED_SHOWN = 50
@@ -69,6 +69,7 @@ def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
         "idle_at": _idle_at(sandbox),
         "running": _running(sandbox),
         "exceptions": _exceptions(sandbox),
+        "kept": kept.of_sandbox(request.here.member, sandbox.pk),
         "may_run": permissions.SANDBOXES_RUN in request.here.may,
     }
     return render(request, f"sandboxes/{'_live' if request.GET.get('part') == 'live' else 'detail'}.html", shown)

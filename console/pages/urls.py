@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import agents, audit, keys, members, people, protected, queue, sandboxes, shell, workspace
+from . import agents, audit, kept, keys, members, people, protected, queue, sandboxes, shell, workspace
 
 urlpatterns = [
     path("", people.front, name="front"),
@@ -23,6 +23,7 @@ urlpatterns = [
         sandboxes.stop_command,
         name="stop-command",
     ),
+    path("w/<str:workspace_id>/artifacts/<str:artifact_id>", kept.content, name="artifact"),
     path("w/<str:workspace_id>/audit", audit.listed, name="audit"),
     path("w/<str:workspace_id>/agents", agents.listed, name="agents"),
     path("w/<str:workspace_id>/agents/<str:agent_id>", agents.tools, name="agent-tools"),
