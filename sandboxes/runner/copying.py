@@ -7,7 +7,7 @@ makes itself, and never wait for what is no regular file.
 import errno
 import os
 import stat
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 from . import frames
 from .expecting import REPORTED_BYTES, Expected
@@ -56,6 +56,8 @@ class Write(Transfer):
         self._real = os.path.realpath(self.path)
         self._expected.check_links(self._real)
         self._check_protected()
+        if self._seal and not self._expected.is_anything:
+            raise Refused("bad_request", "what is sealed replaces whatever is there")
         folder, _ = os.path.split(self._real)
         os.makedirs(folder, exist_ok=True)
         try:
@@ -105,12 +107,19 @@ class Write(Transfer):
         with self._pool.publisher.alone(self._real):
             self._check_protected()  # late: what is found must still hold when the place is taken
             self._expected.check_links(os.path.realpath(self.path))
-            with self._pool.guard.lifted(self._real) if self._seal else nullcontext():
-                held_s = self._expected.put(self._pool.publisher, self._temporary, self._real, self._asked_mode)
+            held_s = self._put()
             self._temporary = ""
-            sealed = {"sealed": self._pool.guard.seal(self._real)} if self._seal else {}
+        sealed = {"sealed": True} if self._seal else {}
         facts = {"path": self._real, "size": self._written, "sha256": self._sha256.hexdigest(), **sealed}
         self.end({"ok": {**facts, **self._report(), "held_us": round(held_s * 1e6)}})
+
+    def _put(self) -> float:
+        publisher, temporary, real = self._pool.publisher, self._temporary, self._real
+        if not self._seal:
+            return self._expected.put(publisher, temporary, real, self._asked_mode)
+        assert self._mode is not None
+        sha256, mode = self._sha256.hexdigest(), self._mode & 0o777
+        return self._pool.guard.put(real, lambda seal: publisher.put_sealed(temporary, real, sha256, mode, seal))
 
     def _report(self) -> dict[str, Any]:
         if self._expected.version is None:
@@ -131,7 +140,9 @@ class Write(Transfer):
         self.kept_bytes = 0
 
     def _check_protected(self) -> None:
-        if not self._seal:
+        if self._seal:
+            self._pool.guard.check_may_seal(self._real)
+        else:
             self._pool.guard.refuse(self.path, os.path.realpath(self._real))
             self._key = self._key or self._pool.guard.watch(self._real)
 

@@ -6,14 +6,14 @@ runner's loop, and never seal what a person has unsealed before the sandbox is s
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 
 from . import rights
 from .files import Refused, refusal
 from .hints import Any, T
 from .paths import BUILT_IN, Content, Protection
+from .remembering import Remembered
 from .sealing import Seals
 from .sweeping import Found, Sweeper
 
@@ -34,6 +34,7 @@ class Guard:
         self._seals = Seals(roots)
         self._roots = roots
         self._sweeper: Sweeper | None = None
+        self._remembered = Remembered()
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._unsealed: set[str] = set()
         self._told: set[tuple[str, bool]] = set()
@@ -41,8 +42,9 @@ class Guard:
         self._lock = threading.Lock()
         self._may_mount, self._is_ready = threading.Event(), threading.Event()
 
-    def start(self) -> None:
+    def start(self, remembered: Remembered) -> None:
         """Before PID 1 gives up its right to mount; returns when the thread has what it needs of it."""
+        self._remembered = remembered
         threading.Thread(target=self._work, daemon=True, name="guard").start()
         self._may_mount.wait()
 
@@ -55,6 +57,8 @@ class Guard:
             rights.thread_as_mounting_agent()
             self._sweeper = Sweeper(self._roots)
             self._may_mount.set()
+            for path in self._remembered:
+                self._seals.seal(path, firm=True)
             self._walk()
             self._found.clear()
         except Exception:  # without it protected files are open to commands, and nobody would know
@@ -77,32 +81,43 @@ class Guard:
         """For what is written to, or lies at, the real path; None when it may be anything there."""
         return None if self.protection.exempts(path) else Content(path)
 
-    @contextmanager
-    def lifted(self, path: str) -> Iterator[None]:
-        """For what a person puts in its place; sealed as before when that fails."""
-        was_sealed = self._ask(lambda: self._seals.lift(path), False)
+    def check_may_seal(self, path: str) -> None:
+        """Raises Refused when a person's file cannot be sealed there."""
+        if not self._seals.can_hold(path):
+            raise Refused("bad_path", f"a file can be sealed below {' or '.join(self._roots)} only")
+
+    def put(self, path: str, place: Callable[[Callable[[], bool]], T]) -> T:
+        """What `place` answers, which puts a person's file at that real path and then calls what it is given: that
+        seals it, and says whether it is sealed. When it raises, the path is as it was. On the thread, which has then
+        nothing else to do: what is held still meanwhile does not wait for a walk."""
+        return self._ask(lambda: self._put(path, place))
+
+    def _put(self, path: str, place: Callable[[Callable[[], bool]], T]) -> T:
+        is_new = self._remembered.add(path)
+        was_unsealed, was_sealed = path in self._unsealed, path in self._seals
         try:
-            yield
+            self._seals.lift(path)
+            placed = place(lambda: self._seals.seal(path, firm=True))
         except BaseException:
             if was_sealed:
-                self.seal(path)
+                self._seals.seal(path, firm=not is_new)
+            if is_new:
+                self._remembered.drop(path)
             raise
+        if was_unsealed:
+            self._unsealed.discard(path)
+        return placed
 
-    def seal(self, path: str) -> bool:
-        """Whether it is sealed now."""
-        return self._ask(lambda: self._sealed(path), False)
-
-    def _sealed(self, path: str) -> bool:
-        self._unsealed.discard(path)
-        return self._seals.seal(path)
-
-    def _ask(self, act: Callable[[], T], otherwise: T) -> T:
+    def _ask(self, act: Callable[[], T]) -> T:
         """Of the thread, and waited for."""
         if not self._may_mount.is_set():
-            return otherwise
-        answers: SimpleQueue[T] = SimpleQueue()
-        self._jobs.put(lambda: answers.put(_kept(act, otherwise)))
-        return answers.get()
+            raise Refused("sandbox_error", "no file can be sealed here")
+        answers: SimpleQueue[tuple[T | None, Exception | None]] = SimpleQueue()
+        self._jobs.put(lambda: answers.put(_answer(act)))
+        answer, error = answers.get()
+        if error is not None:
+            raise error
+        return answer  # type: ignore[return-value]
 
     # --- asked by the loop -------------------------------------------------------------------------------------------
 
@@ -194,6 +209,13 @@ class Guard:
             self._seals.lift(path)
         self._walk()
         return {"ok": {}}
+
+
+def _answer(act: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    try:
+        return act(), None
+    except Exception as error:  # the boundary of the guard's thread: whoever asked is told
+        return None, error
 
 
 def _kept(act: Callable[[], T], otherwise: T) -> T:

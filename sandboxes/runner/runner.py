@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from . import asked, frames, keepers, resolving, rights
+from . import asked, frames, keepers, remembering, resolving, rights
 from .channel import Channel
 from .commands import Command
 from .files import Pool, Transfer
@@ -322,7 +322,7 @@ def prepare(volume: str, resolvers: str, guard: Guard) -> None:
     os.makedirs(hidden, mode=0o555, exist_ok=True)
     # gVisor shows PID 1 with its environment and open files to all; in a /proc mounted anew still. No secret is there.
     rights.bind(hidden, "/proc/1")
-    guard.start()
+    guard.start(remembering.opened(volume))
     rights.keep_only_what_keepers_need()
 
 

@@ -20,6 +20,7 @@ from . import rights
 
 MOST_SEALS = 1000
 MOST_PINS = 2000
+"""Of what commands made. What a person put there has as much room again for itself."""
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -31,6 +32,7 @@ class Seals:
         self._roots = tuple(roots)
         self._pins: dict[str, int] = {}  # folder → itself, below the pin
         self._sealed: dict[str, int] = {}  # path → its mode before
+        self._firm: set[str] = set()  # of these, those that a person put there
 
     def __contains__(self, path: str) -> bool:
         return path in self._sealed
@@ -38,19 +40,30 @@ class Seals:
     def below(self, folder: str) -> list[str]:
         return [path for path in self._sealed if path.startswith(folder + "/")]
 
-    def seal(self, path: str) -> bool:
-        """Whether it is sealed now. Not a link, a folder, what lies outside the roots, and what has another name too:
-        through that one it could still be written."""
-        if path in self._sealed:
-            return True
-        root = self._root_of(path)
-        if root is None or len(self._sealed) >= MOST_SEALS or len(self._pins) >= MOST_PINS:
-            return False
-        with suppress(OSError), _opened(root, _FOLDER) as top:
-            return self._seal(root, top, path[len(root) + 1 :].split("/"))
-        return False
+    def can_hold(self, path: str) -> bool:
+        """Whether it lies where there are seals."""
+        return self._root_of(path) is not None
 
-    def _seal(self, root: str, top: int, names: list[str]) -> bool:
+    def seal(self, path: str, *, firm: bool = False) -> bool:
+        """Whether it is sealed now; `firm`: a person put it there. Not a link, a folder, what lies outside the
+        roots, and what has another name too: through that one it could still be written."""
+        root = self._root_of(path)
+        if root is None or (path not in self._sealed and not self._has_room(firm)):
+            return False
+        make_passable(root, os.path.dirname(path))
+        if path not in self._sealed:
+            with suppress(OSError), _opened(root, _FOLDER) as top:
+                self._seal(root, top, path[len(root) + 1 :].split("/"))
+        if firm and path in self._sealed:
+            self._firm.add(path)
+        return path in self._sealed
+
+    def _has_room(self, firm: bool) -> bool:
+        if firm:
+            return True  # who remembers them counts them
+        return len(self._sealed) - len(self._firm) < MOST_SEALS and len(self._pins) < MOST_PINS
+
+    def _seal(self, root: str, top: int, names: list[str]) -> None:
         folder, at = root, os.dup(top)
         try:
             for name in names[:-1]:
@@ -59,16 +72,15 @@ class Seals:
                 os.close(below)
             found = os.stat(names[-1], dir_fd=at, follow_symlinks=False)
             if not _is_alone(found):
-                return False
+                return
             mode = _take_write_bits(at, names[-1], found)
             if not _mount_all([*self._layers(root, names), (at, names[-1])], found):
                 os.chmod(names[-1], mode, dir_fd=at)
-                return False
+                return
             self._sealed["/".join([root, *names])] = mode
         finally:
             os.close(at)
             os.chdir("/")
-        return True
 
     def _pinned(self, above: int, folder: str, name: str) -> int:
         """The folder as it is reached from now on."""
@@ -97,6 +109,7 @@ class Seals:
             return False
         root = self._root_of(path)
         assert root is not None
+        make_passable(root, os.path.dirname(path))
         names = path[len(root) + 1 :].split("/")
         for layer, rest in self._layers(root, names):
             os.fchdir(layer)
@@ -104,6 +117,7 @@ class Seals:
         os.chdir("/")
         rights.unmount(path)
         os.chmod(path, self._sealed.pop(path) | stat.S_IWUSR)
+        self._firm.discard(path)
         for upto in range(len(names) - 1, 0, -1):
             self._unpin("/".join([root, *names[:upto]]))
         return True
@@ -116,6 +130,18 @@ class Seals:
 
     def _root_of(self, path: str) -> str | None:
         return next((root for root in self._roots if path.startswith(root + "/")), None)
+
+
+def make_passable(root: str, folder: str) -> None:
+    """Whoever owns a folder may shut themselves out of it, and go on making files there that they know the names of;
+    what lies there is found and sealed all the same. Only their own folders: whose else it is, they made nothing."""
+    names = folder[len(root) + 1 :].split("/") if folder != root else []
+    for upto in range(len(names) + 1):
+        at = "/".join([root, *names[:upto]])
+        with suppress(OSError):
+            found = os.lstat(at)
+            if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o700 != 0o700:
+                os.chmod(at, stat.S_IMODE(found.st_mode) | 0o700)
 
 
 @contextmanager

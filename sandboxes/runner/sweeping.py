@@ -14,8 +14,10 @@ import stat
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from .paths import Folder, Protection, fold
+from .sealing import make_passable
 
 REPORTED = frozenset({"node_modules", "site-packages", ".git", ".venv", ".tox"})
 MOST_WATCHES = 20_000
@@ -101,7 +103,7 @@ class Sweeper:
         path, reported = f"{folder}/{name}", _is_reported(folder)
         if is_folder:
             yield from self._into(path, until, reported=reported, look_inside=True)
-        elif Folder(folder, self._protection).check(name) and _is_file(path):
+        elif Folder(folder, self._protection).check(name) and self._is_file(folder, path):
             yield Found(path, reported)
 
     def _into(self, top: str, until: float, *, reported: bool, look_inside: bool) -> Iterator[Found]:
@@ -115,12 +117,39 @@ class Sweeper:
             if (reported or is_top) and not look_inside:
                 continue
             judge = Folder(folder, self._protection)
-            for entry in _entries(folder):
+            for entry in self._entries(folder, watched=not reported):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append((entry.path, reported or is_top))
                 elif judge.check(entry.name) and entry.is_file(follow_symlinks=False):
                     yield Found(entry.path, reported or is_top)
         self._is_full |= bool(waiting)
+
+    def _entries(self, folder: str, *, watched: bool) -> list["os.DirEntry[str]"]:
+        try:
+            return _scanned(folder)
+        except PermissionError:
+            make_passable(self._root_of(folder), folder)
+        except OSError:  # gone
+            return []
+        if watched:
+            self._watch(folder)
+        with suppress(OSError):  # not the agent's to read
+            return _scanned(folder)
+        return []
+
+    def _is_file(self, folder: str, path: str) -> bool:
+        try:
+            return stat.S_ISREG(os.lstat(path).st_mode)
+        except PermissionError:
+            make_passable(self._root_of(folder), folder)
+        except OSError:  # gone again
+            return False
+        with suppress(OSError):
+            return stat.S_ISREG(os.lstat(path).st_mode)
+        return False
+
+    def _root_of(self, folder: str) -> str:
+        return next(root for root in self._roots if f"{folder}/".startswith(f"{root}/"))
 
     def _watch(self, folder: str) -> None:
         """Before it is read: what is made meanwhile is told then."""
@@ -136,19 +165,9 @@ def _is_reported(folder: str) -> bool:
     return any(fold(part) in REPORTED for part in folder.split("/"))
 
 
-def _is_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:  # gone again
-        return False
-
-
-def _entries(folder: str) -> list["os.DirEntry[str]"]:
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError:  # gone, or not the agent's to read
-        return []
+def _scanned(folder: str) -> list["os.DirEntry[str]"]:
+    with os.scandir(folder) as found:
+        return list(found)
 
 
 def _events(told: bytes) -> Iterator[tuple[int, int, str]]:
