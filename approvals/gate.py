@@ -359,10 +359,11 @@ def finish(
 
 @transaction.atomic
 def cancel(action: Action, *, by: Caller) -> bool:
-    """Its agent takes back what has not started; False when it started or ended before."""
+    """Its agent takes back what has not started; False when it started or ended before. Nobody has to tell it so: the
+    same call proposes anew."""
     for old in ("pending", "approved"):
         if states.advance(
-            action, old=old, new="cancelled", actor=by.actor, decided_by="agent",
+            action, old=old, new="cancelled", actor=by.actor, decided_by="agent", delivered_at=timezone.now(),
             end_reason="Its agent took this back before it started.",
         ):  # fmt: skip
             return True

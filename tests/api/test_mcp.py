@@ -7,7 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
+from django.utils import timezone
 
+from approvals import gate
 from approvals.models import Action
 from console.api.mcp import sessions
 from console.workspaces import db
@@ -138,6 +140,38 @@ async def test_a_body_that_is_no_message_is_refused(talk, place, body):
     session = await talk.open(place.scouts)
     assert (await talk.post(body, key=place.scouts, session=session)).status_code == 400
     assert await talk.is_open(session, place.scouts)
+
+
+async def listed(talk: Talk, key: str) -> dict[str, Any]:
+    """What `list_pending` answers."""
+    params = {"name": "list_pending", "arguments": {}}
+    body = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
+    answer = (await talk.post(body, key=key, session=await talk.open(key))).text
+    found: dict[str, Any] = json.loads(answer.split("data: ", 1)[1])["result"]
+    return found
+
+
+def make_actions(place: Any, count: int, **fields: Any) -> list[Action]:
+    about = {"workspace": place.workspace, "agent": place.scout, "sandbox_id": place.sandbox.pk, "tool": "run"}
+    return [Action.objects.create(**about, digest="0" * 64, asked=True, **fields) for _ in range(count)]
+
+
+async def test_what_an_agent_took_back_itself_is_no_news_to_it(talk, place):
+    ours, stopped = await db.write(make_actions, place, 2, status="pending")
+    caller = await db.read(place.caller, place.scout)
+    await db.write(gate.cancel, ours, by=caller)
+    await db.write(gate.supersede, stopped, "Its sandbox ended.")
+    items = (await listed(talk, place.scouts))["structuredContent"]["items"]
+    assert [(each["action_id"], each["status"]) for each in items] == [(stopped.pk, "superseded")]
+
+
+@pytest.mark.parametrize(("count", "more"), [(50, False), (51, True)])
+async def test_a_list_of_what_waits_says_when_there_is_more(talk, place, count, more):
+    await db.write(make_actions, place, count, status="denied", ended_at=timezone.now())
+    found = await listed(talk, place.scouts)
+    assert len(found["structuredContent"]["items"]) == 50
+    assert found["structuredContent"]["more"] is more
+    assert ("There are more" in found["content"][0]["text"]) is more
 
 
 def call(request_id: Any, command: str) -> dict[str, Any]:

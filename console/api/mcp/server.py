@@ -65,7 +65,8 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
     try:
         with waits.waiting(who.key_id):
             if params.name == shown.PENDING:
-                return shown.pending(await db.read(_pending, who))
+                found = await db.read(_pending, who)
+                return shown.pending(found[:LISTED], more=len(found) > LISTED)
             if params.name == shown.AWAIT:
                 return await _awaited(ctx, who, given)
             return await _called(ctx, who, params.name, given)
@@ -132,7 +133,7 @@ def _given(ctx: Context, who: Caller, action: Action) -> None:
 
 def _pending(who: Caller) -> list[Action]:
     own = Action.objects.visible_to(who).filter(asked=True, delivered_at=None)
-    return list(own.order_by("-pk")[:LISTED])
+    return list(own.order_by("-pk")[: LISTED + 1])
 
 
 def _caller(ctx: Context) -> Caller:

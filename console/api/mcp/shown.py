@@ -80,15 +80,16 @@ def refusal(error: SandgateError) -> CallToolResult:
     return _result(text, {**error.fields, "code": error.code}, is_error=True)
 
 
-def pending(actions: list[Action]) -> CallToolResult:
+def pending(actions: list[Action], *, more: bool) -> CallToolResult:
     items = [
         {"action_id": each.pk, "status": each.status, "tool": each.tool, "conversation": each.conversation or None}
         for each in actions
     ]
     lines = [f"{each.pk}  {each.status}  {each.tool}  conversation {each.conversation}" for each in actions]
-    return _result(
-        "\n".join(lines) or "Nothing waits, and no outcome is undelivered.", {"items": items}, is_error=False
-    )
+    if more:
+        lines.append(f"There are more: these are the newest {len(actions)}. Call {AWAIT} for those, then this again.")
+    said = "\n".join(lines) or "Nothing waits, and no outcome is undelivered."
+    return _result(said, {"items": items, "more": more}, is_error=False)
 
 
 def _result(text: str, structured: Mapping[str, Any], *, is_error: bool) -> CallToolResult:
