@@ -4,6 +4,8 @@ Owns a watch (inotify) on each folder below its roots; reading what they told co
 Must only be called on the guard's thread, save `take` and `collect`. Must never follow a link, and never believe that
 what was told is still so.
 
+A link or a pipe of such a name is told too, and has no seal.
+
 Packages bring keys and certificates of their own: of what is made inside REPORTED folders the names are told, and no
 more, for who removes or renews them must be able to. A folder in there is looked through once, when it appears.
 """
@@ -30,6 +32,7 @@ _WATCHED = _MADE | _MOVED_HERE | _ONLY_FOLDERS | _NO_LINK
 _IS_FOLDER, _LOST_SOME, _GONE = 0x40000000, 0x4000, 0x8000
 _NONBLOCK_CLOEXEC = 0o4000 | 0o2000000
 _EVENT = struct.Struct("iIII")
+_FILE, _TOLD = stat.S_IFREG, frozenset({stat.S_IFREG, stat.S_IFLNK, stat.S_IFIFO})
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -103,8 +106,8 @@ class Sweeper:
         path, reported = f"{folder}/{name}", _is_reported(folder)
         if is_folder:
             yield from self._into(path, until, reported=reported, look_inside=True)
-        elif Folder(folder, self._protection).check(name) and self._is_file(folder, path):
-            yield Found(path, reported)
+        elif Folder(folder, self._protection).check(name) and (kind := self._kind(folder, path)):
+            yield Found(path, reported or kind != _FILE)
 
     def _into(self, top: str, until: float, *, reported: bool, look_inside: bool) -> Iterator[Found]:
         """`look_inside`: also into what is only reported, where nobody watches below its own top."""
@@ -120,8 +123,8 @@ class Sweeper:
             for entry in self._entries(folder, watched=not reported):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append((entry.path, reported or is_top))
-                elif judge.check(entry.name) and entry.is_file(follow_symlinks=False):
-                    yield Found(entry.path, reported or is_top)
+                elif judge.check(entry.name) and (kind := self._kind(folder, entry.path)):
+                    yield Found(entry.path, reported or is_top or kind != _FILE)
         self._is_full |= bool(waiting)
 
     def _entries(self, folder: str, *, watched: bool) -> list["os.DirEntry[str]"]:
@@ -137,16 +140,18 @@ class Sweeper:
             return _scanned(folder)
         return []
 
-    def _is_file(self, folder: str, path: str) -> bool:
-        try:
-            return stat.S_ISREG(os.lstat(path).st_mode)
-        except PermissionError:
-            make_passable(self._root_of(folder), folder)
-        except OSError:  # gone again
-            return False
-        with suppress(OSError):
-            return stat.S_ISREG(os.lstat(path).st_mode)
-        return False
+    def _kind(self, folder: str, path: str) -> int:
+        """Of a file, of a link or of a pipe, which are read under that name too; 0: none of them, or gone again."""
+        for is_last in (False, True):
+            try:
+                kind = stat.S_IFMT(os.lstat(path).st_mode)
+                return kind if kind in _TOLD else 0
+            except PermissionError:
+                if not is_last:
+                    make_passable(self._root_of(folder), folder)
+            except OSError:
+                break
+        return 0
 
     def _root_of(self, folder: str) -> str:
         return next(root for root in self._roots if f"{folder}/".startswith(f"{root}/"))

@@ -113,10 +113,14 @@ def test_more_folders_than_can_be_watched_are_walked_later(tmp_path: Path, monke
     assert [each.path for each in sweeper.everything()] == [str(top / "a/b/c/d/.env")]
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_told_and_not_followed_and_a_pipe_is_told(tmp_path: Path) -> None:
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / ".env").write_text("x")
     sweeper = fresh(tmp_path / "work")
     os.symlink(tmp_path / "else", tmp_path / "work" / "way")
     os.symlink(tmp_path / "else" / ".env", tmp_path / "work" / ".envrc")
-    assert list(sweeper.among(sweeper.take())) == []
+    os.mkfifo(tmp_path / "work" / "a.pem")
+    os.symlink("nowhere", tmp_path / "work" / "b.pem")
+    wanted = {(str(tmp_path / "work" / name), True) for name in (".envrc", "a.pem", "b.pem")}
+    assert {(each.path, each.reported_only) for each in sweeper.among(sweeper.take())} == wanted
+    assert {(each.path, each.reported_only) for each in sweeper.everything()} == wanted

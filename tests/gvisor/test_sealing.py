@@ -92,11 +92,21 @@ def test_a_file_with_a_second_name_is_told_and_not_called_sealed(bench, box):
     assert found(bench.bash(box, "cd /work; echo A > other; ln other linked.key")) == {"/work/linked.key": False}
 
 
-def test_links_and_folders_are_no_protected_files(bench, box):
+def test_folders_are_no_protected_files_and_links_and_pipes_are_only_told(bench, box):
     ran = bench.bash(
         box, "mkdir -p /work/odd/.env/bin; cd /work/odd; touch .env/bin/activate; ln -s /etc/passwd a.pem; mkfifo b.pem"
     )
-    assert found(ran) == {}
+    assert found(ran) == {"/work/odd/a.pem": False, "/work/odd/b.pem": False}
+
+
+@pytest.mark.parametrize("mode", ["300", "000", "200", "600"])
+def test_a_folder_that_its_owner_is_shut_out_of_hides_nothing(bench, box, mode):
+    """Before it was watched, and after."""
+    old, new = f"/work/shut/{mode}/old", f"/work/shut/{mode}/new"
+    bench.bash(box, f"mkdir -p {old}/in")
+    made = f"mkdir -p {new}/in; for f in {old} {old}/in {new} {new}/in; do echo S > $f/.env; done"
+    ran = bench.bash(box, f"{made}; chmod {mode} {old}/in {new}/in {old} {new}")
+    assert found(ran) == dict.fromkeys((f"{f}/.env" for f in (old, f"{old}/in", new, f"{new}/in")), True)
 
 
 def test_packages_keys_are_only_told(bench, box):
