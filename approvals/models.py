@@ -129,7 +129,7 @@ class Action(models.Model):
             "edited": False,
             "result": self.result,
             "error": self.error,
-            "may_retry": self.status in states.MAY_RETRY,
+            "may_retry": self.status in states.MAY_RETRY and "next_action" not in (self.error or {}),  # that waits
         }
 
 

@@ -59,6 +59,12 @@ def check_patterns(settings: Mapping[str, Any]) -> None:
             raise Invalid(f"`protected_more`: {pattern!r} {why}.", field="protected_more")
 
 
+def check_exemption(path: str, agent: Agent) -> None:
+    """One of what needs none would only look as if it did something."""
+    if path.startswith("/") and not of(agent).protection.finds(path):
+        raise Invalid(f"{path} is not protected, so {agent.name} needs no exemption to write it.", field="path")
+
+
 def check_write(arguments: Mapping[str, Any], agent: Agent | None) -> tuple[str, ...]:
     """Flags for the card. Raises FileError `protected_path` for what may not be written by this caller at all: by its
     name as asked for, or because what is to be written is a private key."""

@@ -89,6 +89,12 @@ async def said(caller: Caller, action: Action) -> dict[str, Any] | None:
     return await with_text(await db.read(pinned, caller), action)
 
 
+def without_output(action: Action) -> dict[str, Any] | None:
+    """As `said`, for lists: no file is read, so `text` is there where `result` is not."""
+    found = action.outcome()
+    return {**found, "text": told.ended(action)} if found and found["result"] is None else found
+
+
 async def with_text(toolset: int, action: Action) -> dict[str, Any] | None:
     outcome = await acts.outcome(action)
     if outcome is None:

@@ -33,7 +33,9 @@ async def list_actions(
     asked = {"status": status, "agent_id": agent, "sandbox_id": sandbox, "conversation": conversation}
     wanted = {name: value for name, value in asked.items() if value is not None}
     found, more = await db.read(_list, caller(request), wanted, undelivered, limit, cursor)
-    return schemas.Actions(items=[schemas.Action.of(row, outcome=row.outcome()) for row in found], next_cursor=more)
+    return schemas.Actions(
+        items=[schemas.Action.of(row, outcome=tool_acts.without_output(row)) for row in found], next_cursor=more
+    )
 
 
 def _list(

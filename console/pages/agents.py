@@ -114,10 +114,13 @@ def tools(request: Any, agent_id: str) -> HttpResponseBase:
     agent = agent_in(request, agent_id)
     if request.method != "POST":
         return page(request, agent)
+    version, ended = agent.settings_version, protected.ended_by_a_change(agent)
     if wrong := _save(agent, request.POST, by=request.here.member):
         complain(request, faults.told(wrong))
         return page(request, agent, sent=request.POST, wrong=wrong)
-    say(request, f"Saved. {agent.name} has these settings from now on.")
+    agent.refresh_from_db()
+    ended = ended if agent.settings_version != version else ""
+    say(request, f"Saved. {agent.name} has these settings from now on.{ended}")
     return redirect("agent-tools", request.here.workspace.pk, agent.pk)
 
 

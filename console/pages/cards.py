@@ -10,6 +10,8 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from posixpath import normpath
 from typing import Any
 
 from django.utils.safestring import SafeString
@@ -17,6 +19,8 @@ from django.utils.safestring import SafeString
 from approvals import draw, payloads
 from approvals.draw import Survey
 from approvals.models import Action
+from console.workspaces.models import Member
+from sandboxes import protection
 from sandboxes.models import Command
 from sandboxes.toolsets.two import edit
 
@@ -105,7 +109,9 @@ def matter(action: Action) -> Matter:
         found.sheets, found.undrawable = [], UNDRAWABLE
     drawn = list(_drawn_flags(found.sheets))
     known = {flag.word for flag in drawn}  # said better by who has drawn it
-    found.flags = drawn + [flag for flag in map(flag_of, action.flags) if flag.word not in known]
+    found.flags = drawn + [*_protected(action)]
+    known |= {flag.word for flag in found.flags}
+    found.flags += [flag for flag in map(flag_of, action.flags) if flag.word not in known]
     return found
 
 
@@ -122,7 +128,7 @@ def _sheets(action: Action) -> Iterator[Sheet]:
     elif action.tool == "stdin":
         yield from _input(action, rest)
     elif action.tool == "unseal":
-        about = ["commands can change it until the sandbox is started again"]
+        about = ["commands can change it until the sandbox starts again"]
         yield sheet("Protected file", "End of path", about, f"{rest.pop('path')}\n")
     elif action.tool == "write":
         yield _file(rest, action.bases)
@@ -282,7 +288,10 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
     elif action.tool == "install":
         yield "Can change", "all of the sandbox's system"
         yield "Runs as", f"root without capabilities, {_for_how_long(arguments)}"
-    elif action.tool in ("write", "edit", "unseal"):
+    elif action.tool == "unseal":
+        yield "Allows", "commands to change this file; tools still never write it"
+        yield "Ends", "when the sandbox starts again"
+    elif action.tool in ("write", "edit"):
         yield "Can change", str(arguments["path"])
         yield "Runs as", str(profile.get("user", "agent"))
     yield "Needs", number(action.approvals_needed, "approval")
@@ -291,6 +300,36 @@ def _facts(action: Action) -> Iterator[tuple[str, str]]:
 def _for_how_long(arguments: Mapping[str, Any]) -> str:
     limit_s = arguments["timeout_s"]
     return "until it is stopped or the sandbox ends" if limit_s is None else f"up to {limit_s:g} s"
+
+
+def _protected(action: Action) -> Iterator[Flag]:
+    """What a flag's word alone would not say: what kind of file it is, and who exempted it. Never raises."""
+    try:
+        if action.tool == "unseal":
+            yield Flag("stop", "lock-open", "Protected file", _unsealed(action))
+        elif protection.EXEMPT in action.flags and (why := _exempted(action)):
+            yield Flag("stop", "lock-open", FLAGS[protection.EXEMPT][2], why)
+    except Exception:
+        _log.exception("Saying how action %s is protected failed", action.pk)
+
+
+def _unsealed(action: Action) -> str:
+    what = protection.of(action.agent).protection.finds(str(action.arguments["path"]))
+    kind = f"By its path it is: {draw.one_line(what)}." if what else "Its name does not say why; its content may."
+    return f"{kind} Approved, commands may change or delete it until the sandbox starts again."
+
+
+def _exempted(action: Action) -> str:
+    """As it stands in the settings now; nothing when it is over."""
+    path = normpath(str(action.arguments["path"]))
+    for each in action.agent.protected_exempt if action.agent else ():
+        if each["path"] == path:
+            by = Member.objects.filter(pk=each["by"]).select_related("user").first()
+            until = datetime.fromisoformat(each["expires_at"]).astimezone(UTC)
+            why = f" “{draw.one_line(each['reason'])}”" if each["reason"] else ""
+            who = draw.one_line(str(by)) if by else "An admin"
+            return f"{who} exempted it until {until:%-d %B, %H:%M} UTC.{why}"
+    return ""
 
 
 def flag_of(word: object) -> Flag:

@@ -12,12 +12,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from console.workspaces import agents, permissions, protected
-from console.workspaces.errors import SandgateError
+from console.workspaces.errors import Invalid, SandgateError
 from console.workspaces.models import Agent, Member
 from sandboxes import protection
 
 from . import faults
 from .shell import complain, member_page
+from .words import number
 
 MOST_HOURS = protected.EXEMPT_FOR.days * 24
 NOT_HOURS = f"Hours: a whole number, 1 to {MOST_HOURS}."
@@ -35,6 +36,7 @@ def shown(agent: Agent, post: Any) -> dict[str, Any]:
     """For the page; after a refusal with what was sent."""
     names = {member.pk: str(member) for member in Member.objects.filter(workspace=agent.workspace)}
     return {
+        "waiting": agent.actions.pending().count(),
         "protected_more": post.get("protected_more", "") if post else "\n".join(agent.protected_more),
         "exemptions": [
             Exemption(
@@ -63,22 +65,35 @@ def exemption(request: Any, agent_id: str) -> HttpResponseBase:
     try:
         if path := post.get("end"):
             left = [each for each in agent.protected_exempt if each["path"] != path]
-            said = "It is protected again."
+            said = f"`{path}` is protected again."
         else:
-            left = [*agent.protected_exempt, _asked(post)]
-            said = f"Exempt for {post['hours'].strip()} h, from its next call on."
+            left = [*agent.protected_exempt, asked := _asked(agent, post)]
+            said = f"`{asked['path']}` is exempt for {post['hours'].strip()} h, from its next call on."
+        said += ended_by_a_change(agent)
         agents.change_tools(agent, by=request.here.member, protected_exempt=left)
     except (SandgateError, ValueError) as caught:
+        field = str(getattr(caught, "fields", {"field": "hours"}).get("field", ""))
         words = caught.detail if isinstance(caught, SandgateError) else NOT_HOURS
         complain(request, "No path was exempted.")
-        return page(request, agent, exempting={"sent": post, "words": words})
+        return page(request, agent, exempting={"sent": post, "words": words, "field": field})
     messages.success(request, said, extra_tags="exemptions")
     return redirect(f"{reverse('agent-tools', args=[request.here.workspace.pk, agent.pk])}#s-exempt")
 
 
-def _asked(post: Any) -> dict[str, str]:
+def ended_by_a_change(agent: Agent) -> str:
+    """To be asked before it: each digest names the version of the settings, so none of what waits can run after it."""
+    count = agent.actions.pending().count()
+    return f" {number(count, 'action')} that waited will not run: proposed under other settings." if count else ""
+
+
+def _asked(agent: Agent, post: Any) -> dict[str, str]:
+    """Raises Invalid, or ValueError for the hours."""
     hours = int(post.get("hours", "").strip())
     if not 1 <= hours <= MOST_HOURS:
         raise ValueError
     until = timezone.now() + timedelta(hours=hours)
-    return {"path": post.get("path", "").strip(), "expires_at": until.isoformat(), "reason": post.get("reason", "")}
+    path, reason = post.get("path", "").strip(), post.get("reason", "").strip()
+    if not reason:
+        raise Invalid("Say why. It is audited, and stands on the card of each write.", field="reason")
+    protection.check_exemption(path, agent)
+    return {"path": path, "expires_at": until.isoformat(), "reason": reason}

@@ -6,6 +6,7 @@ GET shows, POST decides, and approving takes the digest and the mark of having b
 from typing import Any
 
 from django.core import signing
+from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -127,7 +128,8 @@ def _decision(action: Action) -> Decision | None:
 
 def _list(request: Any) -> dict[str, Any]:
     asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent")
-    lately = asked.exclude(status="pending").order_by("-decided_at", "-created_at")[:LATELY]
+    ended_at = Coalesce("decided_at", "ended_at")  # nobody decided what expired or was superseded
+    lately = asked.exclude(status="pending").order_by(ended_at.desc(), "-created_at")[:LATELY]
     return {
         "groups": rows.groups(asked.pending()),
         "lately": rows.of(lately),

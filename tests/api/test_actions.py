@@ -51,6 +51,15 @@ async def test_an_action_says_all_that_the_contract_names(ask, place, pending):
     assert found["digest"] == made.digest
 
 
+async def test_a_list_says_in_words_what_was_not_done_as_a_single_answer_does(ask, place, pending):
+    made = await db.write(pending)
+    await db.write(decisions.decide, made, "deny", by=place.bob, digest=made.digest, reason="Not needed")
+    one = (await ask.get(f"/actions/{made.pk}", key=place.scouts)).json()
+    (listed,) = (await ask.get("/actions", key=place.scouts)).json()["items"]
+    assert listed["outcome"]["text"] == one["outcome"]["text"]
+    assert "Not needed" in listed["outcome"]["text"]
+
+
 async def test_a_wait_ends_with_the_decision(ask, place, pending):
     made = await db.write(pending)
     call = asyncio.create_task(ask.get(f"/actions/{made.pk}", key=place.scouts, wait=20))

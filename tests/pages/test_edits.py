@@ -70,6 +70,7 @@ def test_come_back_it_shows_both_differences_and_the_first_one_has_ended(cast, b
     first.refresh_from_db()
     second = Action.objects.get(pk=new_id)
     assert (first.status, first.error["code"], first.error["next_action"]) == ("superseded", "stale_edit", new_id)
+    assert not first.outcome()["may_retry"], "it waits, as the other"
     assert (second.status, second.parent_action, second.asked) == ("pending", first.pk, True)
     assert second.digest != first.digest
     found = cards.matter(second)

@@ -1,11 +1,16 @@
 """Agents, Agent Tools, members and keys: thin pages over acts that check by themselves."""
 
 import re
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
+from approvals import gate
+from approvals.models import Action
 from console.workspaces import agents, keys, permissions
 from console.workspaces.models import Agent, AuditEntry, Key, Member, Permission
+from tests.approvals.proposals import pending
 
 pytestmark = pytest.mark.django_db
 PAGES = {
@@ -287,6 +292,43 @@ def test_a_path_is_exempt_for_some_hours_and_ended(cast, browser) -> None:
     row = AuditEntry.objects.filter(event="agent.tools_changed").latest("seq")
     assert row.data["after"]["protected_exempt"] == [kept]
     alice.post(exempt, {"end": "/work/.env"})
+    cast.scout.refresh_from_db()
+    assert cast.scout.protected_exempt == []
+
+
+def test_what_a_change_of_settings_ends_is_said_before_after_and_in_the_queue(cast, browser) -> None:
+    page, exempt = url(cast, "agents", cast.scout.pk), url(cast, "agents", cast.scout.pk, "exempt")
+    waits, alice = pending(cast.caller(cast.scout)), browser(cast.alice)
+    assert alice.get(page).content.decode().count("1 action that waits now will not run") == 2
+    told = alice.post(exempt, {"path": "/work/.env", "hours": "8", "reason": "to rotate it"}, follow=True)
+    assert "1 action that waited will not run" in told.content.decode()
+    for old in range(20):  # decided before, they must not crowd it out
+        Action.objects.filter(pk=pending(cast.caller(cast.scout), f"old {old}").pk).update(
+            status="denied", decided_at=timezone.now() - timedelta(days=1), ended_at=timezone.now()
+        )
+    gate.supersede_outdated()
+    lately = browser(cast.bob).get(url(cast, "queue")).content.decode().partition("Decided lately")[2]
+    assert waits.pk in lately
+    assert "superseded" in lately
+
+
+def test_saving_what_was_set_before_ends_nothing_and_says_nothing_of_it(cast, browser) -> None:
+    alice, page = browser(cast.alice), url(cast, "agents", cast.scout.pk)
+    alice.post(page, TOOLS)
+    pending(cast.caller(cast.scout))
+    assert "will not run" not in alice.post(page, TOOLS, follow=True).content.decode().partition('id="toasts"')[2]
+    changed = alice.post(page, TOOLS | {"command_mode": "never"}, follow=True).content.decode()
+    assert "1 action that waited will not run" in changed
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [({"reason": " "}, "Say why."), ({"path": "/work/notes.txt"}, "/work/notes.txt is not protected")],
+)
+def test_an_exemption_without_a_reason_or_of_what_needs_none_is_refused(cast, browser, sent, said) -> None:
+    asked = {"path": "/work/.env", "hours": "8", "reason": "x"} | sent
+    answer = browser(cast.alice).post(url(cast, "agents", cast.scout.pk, "exempt"), asked)
+    assert (answer.status_code, said in answer.content.decode()) == (400, True)
     cast.scout.refresh_from_db()
     assert cast.scout.protected_exempt == []
 
