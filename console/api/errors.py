@@ -13,6 +13,7 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from console.workspaces.errors import SandgateError
+from sandboxes import toolsets
 
 STATUS: dict[str, int] = {
     "malformed": 400,
@@ -116,7 +117,19 @@ def _ours(request: HttpRequest, error: Any) -> HttpResponse:
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
     found = [{"field": _field(item["loc"]), "detail": _told(item)} for item in error.errors[:20]]
     detail = f"`{found[0]['field']}`: {found[0]['detail']}"
-    return refusal(detail, "validation", {"field": found[0]["field"], "errors": found})
+    return refusal(
+        detail, "validation", {"field": found[0]["field"], "errors": found, **_right_call(request, found[0])}
+    )
+
+
+def _right_call(request: HttpRequest, fault: Mapping[str, str]) -> dict[str, Any]:
+    """A tool's: its arguments where they are at fault, else the whole body."""
+    match = request.resolver_match
+    tool = toolsets.example(str(match.kwargs.get("tool"))) if match else {}
+    if not tool:
+        return {}
+    is_inside = fault["field"].partition(".")[0] == "arguments"
+    return {"example": tool if is_inside else {"conversation": "first", "arguments": tool}}
 
 
 def _field(loc: tuple[str | int, ...]) -> str:

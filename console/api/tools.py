@@ -64,7 +64,7 @@ async def call_tool(request: HttpRequest, tool: str, body: schemas.NewToolCall) 
 
     `outcome.result.text` is what a model reads; `outcome.text` when there is no result, because it was denied or
     failed. By an agent's key a command or a change may wait for a reviewer; the same call again joins what waits. Bad
-    arguments are 422, with the `field` and a right `example`.
+    arguments are 422, with the `field` and a right `example`; a fault beside them, with one of the whole body.
     """
     who, wait_s = caller(request), wait_of(request.headers.get("Prefer", ""))
     arguments, body.arguments = body.arguments, {}

@@ -75,10 +75,11 @@ def read(edits: Any, version: Any) -> list[Edit]:
         raise Wrong("there are no edits: send at least one")
     if len(edits) > EDITS:
         raise Wrong(f"there are {len(edits)} edits; the most at once are {EDITS}")
-    return [_edit(nth, each) for nth, each in enumerate(edits, 1)]
+    return [one(nth, each) for nth, each in enumerate(edits, 1)]
 
 
-def _edit(nth: int, asked: Any) -> Edit:
+def one(nth: int, asked: Any) -> Edit:
+    """The `nth`, counted from 1; raises Wrong where no file could take it."""
     if type(asked) is not dict or type(do := asked.get("do")) is not str or do not in RANGES + INSERTS + ENDS:
         raise Wrong(f"edit {nth}: `do` is one of {', '.join(RANGES + INSERTS + ENDS)}")
     _check_fields(nth, do, asked)

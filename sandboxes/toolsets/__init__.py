@@ -23,7 +23,7 @@ from console.workspaces.errors import Invalid, NotFound
 from . import schemas
 from .schemas import BadArguments
 
-__all__ = ["BadArguments", "NoSuchTool", "Tool", "named", "shown_by", "tool", "toolset"]
+__all__ = ["BadArguments", "NoSuchTool", "Tool", "example", "named", "shown_by", "tool", "toolset"]
 COMMANDS = frozenset({"run", "install"})
 """Those that run a command: it has a row, output and an exit code."""
 NEWEST = 2
@@ -95,6 +95,12 @@ def tool(number: int, name: str) -> Tool:
         return toolset(number)[name]
     except KeyError:
         raise NoSuchTool(name, number) from None
+
+
+def example(name: str) -> Mapping[str, Any]:
+    """Right arguments for a tool of that name, whatever toolset it is of; none when there is no such."""
+    found = [toolset(number)[name].example for number in sorted(_PACKAGES, reverse=True) if name in toolset(number)]
+    return found[0] if found else {}
 
 
 def shown_by(number: int, name: str, version: int) -> Tool | None:

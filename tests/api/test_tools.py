@@ -7,7 +7,7 @@ import pytest
 from approvals import decisions, gate
 from approvals.models import Action
 from console.api.tools import wait_of
-from console.workspaces import agents, db
+from console.workspaces import agents, db, keys
 from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 
@@ -139,8 +139,12 @@ async def test_what_is_wrong_around_the_arguments_comes_with_a_right_call_too(as
 )
 @pytest.mark.parametrize("key", ["alices", "scouts"])
 async def test_an_edit_that_no_file_could_take_is_no_action_by_any_key(ask, talk, key, edit, word):
+    hers = (await db.read(keys.authenticate, talk.alices)).key_id
+    made = await db.write(make_sandbox, talk.scout, conversation="hers")
+    await db.write(lambda: Sandbox.objects.filter(pk=made.pk).update(agent=None, key_id=hers))
     arguments = {"path": "a", "version": "3f9c0b71d2ae", "edits": [{"do": "append", "lines": ["ok"]}, edit]}
-    answer = await call(ask, "edit", arguments, key=getattr(talk, key))
+    where = {"alices": "hers", "scouts": "c"}[key]
+    answer = await call(ask, "edit", arguments, key=getattr(talk, key), conversation=where)
     assert (answer.status_code, answer.json()["code"]) == (422, "validation"), answer.text
     assert answer.json()["field"].startswith("arguments.edits.1")
     assert word in answer.json()["detail"]

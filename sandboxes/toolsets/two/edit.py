@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from console.workspaces.errors import Invalid
 from console.workspaces.models import Agent
+from sandboxes.runner import edits as by_line
 from sandboxes.toolsets import arguments as check
 from sandboxes.toolsets import write
 
@@ -63,7 +64,7 @@ BECOMES = "becomes"
 
 
 def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:
-    """Which lines there are only the sandbox can say."""
+    """What no file could take is refused here, in the runner's own words; which lines there are it alone can say."""
     check.only(arguments, *PROPERTIES)
     if not isinstance(edits := arguments.get("edits"), list):
         raise Invalid("`edits` is a list of edits.", field="edits")
@@ -73,6 +74,10 @@ def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any
         for word in (each.get("from", ""), each.get("to", ""), *each.get("lines", ())):
             if not check.is_unicode(word):
                 raise Invalid("An edit holds half a surrogate pair, so it is no valid Unicode.", field=f"edits.{n}")
+        try:
+            by_line.one(n + 1, each)
+        except by_line.Wrong as error:
+            raise Invalid(f"In {error}.", field=f"edits.{n}") from error
     return {"path": check.path(arguments.get("path")), "version": version, "edits": edits}
 
 
