@@ -75,9 +75,17 @@ class Sandgate:
         return (outcome.get("result") or outcome)["text"]
 
     def _refused(self, answer: dict) -> str:
-        """The model can do something about it: of bad arguments it is told the field, and shown right ones."""
-        example = f" Right would be: {json.dumps(answer['example'])}" if "example" in answer else ""
-        return f"{answer.get('code', 'error')}: {answer.get('detail', 'no reason was given')}{example}"
+        """The model can do something about it: of bad arguments it is told the field, and shown right ones; of an edit
+        that does not fit, the lines as they are now."""
+        if text := answer.get("text"):  # says all of it already, in words for a model
+            return text
+        told = [f"{answer.get('code', 'error')}: {answer.get('detail', 'no reason was given')}"]
+        if version := answer.get("version"):
+            told.append(f"The file is at version {version} now.")
+        told += [f"{number}{tag or ''}|{line}" for number, tag, line in answer.get("lines") or ()]
+        if "example" in answer:
+            told.append(f"Right would be: {json.dumps(answer['example'])}")
+        return "\n".join(told)
 
 
 class OpenAI:

@@ -43,8 +43,23 @@ async def take_up(client: Client) -> None:
         print(f"  of an earlier run: {item['action_id']} {item['tool']} {item['status']}")
 
 
+async def check(url: str, headers: dict[str, str]) -> None:
+    """Of an address or a key that is wrong, an MCP client says little; the console's REST door says what to do."""
+    try:
+        async with httpx2.AsyncClient(headers=headers, timeout=10) as http:
+            answer = await http.get(f"{url}/v1/tools?format=mcp")
+    except (httpx2.TransportError, httpx2.InvalidURL) as error:
+        raise SystemExit(f"✗ Nothing answers at {url} ({error}).") from None
+    if answer.status_code != 200:
+        is_json = answer.headers.get("Content-Type", "").startswith("application/json")
+        raise SystemExit(f"✗ {answer.json()['detail'] if is_json else f'{url} answered {answer.status_code}.'}")
+
+
 async def main(url: str, conversation: str) -> None:
-    headers = {"Authorization": f"Bearer {os.environ['SANDGATE_KEY']}"}
+    if not (key := os.environ.get("SANDGATE_KEY")):
+        raise SystemExit("✗ No key: set SANDGATE_KEY to the agent_key that stands in first-run.json.")
+    headers = {"Authorization": f"Bearer {key}"}
+    await check(url, headers)
     async with (
         httpx2.AsyncClient(headers=headers, timeout=70) as http,
         Client(streamable_http_client(f"{url}/mcp/c/{conversation}", http_client=http)) as client,
