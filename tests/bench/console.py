@@ -13,6 +13,9 @@ import httpx
 from tests.bench.plain import BLOCK, MB
 from tests.gvisor.served import Served, until
 
+LOOKED_EVERY_S = 1.5
+"""/metrics looks once a second."""
+
 
 class Console:
     def __init__(self, served: Served) -> None:
@@ -56,6 +59,7 @@ class Console:
 
     def pool_is_full(self) -> None:
         """Until a sandbox can be claimed, and nothing else is being made that would take the machine's time."""
+        time.sleep(LOOKED_EVERY_S)  # else the number may be of before the last claim, whose refill is under way
         until(lambda: self.number("sandgate_pool_depth") >= 1, within_s=120)
 
     def claimed(self) -> int:
