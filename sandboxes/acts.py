@@ -81,6 +81,17 @@ async def _delete(hub: host.Hub, caller: Caller, sandbox_id: str) -> None:
         raise NotFound("sandbox", sandbox_id)
 
 
+async def end_left(caller: Caller, is_left: Callable[[str], bool]) -> bool:
+    """Makes room: ends the caller's sandbox not used for longest of those whose conversation `is_left`, so that nobody
+    can go on in it. False: all of them are in use, or there is none."""
+    sandbox = await db.read(lifecycle.left, caller, is_left)
+    if sandbox is None:
+        return False
+    hub = host.hub()
+    await hub.ask(hub.boxes.end(sandbox, "deleted", actor=caller.actor, deleted=True))
+    return True
+
+
 async def propose(
     caller: Caller,
     sandbox_id: str,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from approvals.errors import TooMany
 from console.workspaces.errors import SandgateError
 
 
@@ -23,6 +24,10 @@ class NoCapacity(SandboxError):
     def __init__(self, detail: str, *, retry_after: int = 10) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+
+
+class TooManySandboxes(TooMany):
+    """As many live ones as there may be."""
 
 
 class BoxGone(SandboxError):

@@ -4,14 +4,16 @@ say.
 Whatever ends a sandbox ends it here: `ended_reason` is always set, and no action waits for a sandbox that is gone.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from approvals import gate
-from approvals.errors import NotEnabled, TooMany
+from approvals.errors import NotEnabled
 from approvals.models import Action
 from console.workspaces import audit, permissions
 from console.workspaces.errors import NotFound
@@ -19,7 +21,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Workspace
 
 from . import limits, pooled, profiles, states
-from .errors import BoxGone
+from .errors import BoxGone, TooManySandboxes
 from .models import Command, Sandbox
 from .profiles import NewSandbox
 from .toolsets import arguments as check
@@ -77,13 +79,15 @@ def starts_cold(sandbox: Sandbox) -> None:
 def _check_quota(caller: Caller) -> None:
     live = Sandbox.objects.live().filter(workspace_id=caller.workspace_id)
     if caller.agent_id and live.filter(agent_id=caller.agent_id).count() >= limits.LIVE_PER_AGENT:
-        raise TooMany(
-            f"This agent has {limits.LIVE_PER_AGENT} live sandboxes, the most there may be. Delete one first.",
+        raise TooManySandboxes(
+            f"This agent has {limits.LIVE_PER_AGENT} live sandboxes, the most there may be. Delete one first, or wait "
+            "until one that nobody uses has ended.",
             retry_after=30,
         )
     if live.count() >= limits.LIVE_PER_WORKSPACE:
-        raise TooMany(
-            f"This workspace has {limits.LIVE_PER_WORKSPACE} live sandboxes, the most there may be. Delete one first.",
+        raise TooManySandboxes(
+            f"This workspace has {limits.LIVE_PER_WORKSPACE} live sandboxes, the most there may be. Delete one first, "
+            "or wait until one that nobody uses has ended.",
             retry_after=30,
         )
 
@@ -145,10 +149,25 @@ def _forget(sandbox: Sandbox) -> bool:
 
 def of_conversation(caller: Caller, conversation: str) -> Sandbox | None:
     """The live one of this agent, or of this member's keys, in that conversation."""
-    live = Sandbox.objects.live().filter(workspace_id=caller.workspace_id, conversation=conversation)
-    if caller.is_agent:
-        return live.filter(agent_id=caller.agent_id).first()
-    return live.filter(agent_id=None, key__member_id=caller.member_id).order_by("created_at").first()
+    return _own(caller).filter(conversation=conversation).order_by("created_at").first()
+
+
+def left(caller: Caller, is_left: Callable[[str], bool]) -> Sandbox | None:
+    """The live one not used for longest of those whose conversation `is_left`, and in which nothing runs or waits."""
+    for sandbox in _own(caller).filter(persistent=False).exclude(status="starting").order_by("last_activity_at"):
+        if is_left(sandbox.conversation) and not _is_at_work(sandbox.pk):
+            return sandbox
+    return None
+
+
+def _own(caller: Caller) -> QuerySet[Sandbox]:
+    live = Sandbox.objects.live().filter(workspace_id=caller.workspace_id, agent_id=caller.agent_id)
+    return live if caller.is_agent else live.filter(key__member_id=caller.member_id)
+
+
+def _is_at_work(sandbox_id: str) -> bool:
+    runs = Command.objects.filter(Q(status="running") | Q(left_running=True), sandbox_id=sandbox_id)
+    return runs.exists() or Action.objects.open().filter(sandbox_id=sandbox_id).exists()
 
 
 def lost_commands(sandbox_id: str) -> list[str]:

@@ -232,6 +232,23 @@ async def test_a_conversation_is_named_by_address_or_header_or_is_the_sessions_o
             api.delete(f"/sandboxes/{found['sandbox_id']}").raise_for_status()
 
 
+async def test_each_new_session_has_a_sandbox_however_many_were_before(served: Served) -> None:
+    """A client without a conversation's name leaves one behind each time; nobody can go on in those."""
+    made = []
+    with served.api("agent") as api:
+        for sandbox in api.get("/sandboxes").json():
+            api.delete(f"/sandboxes/{sandbox['id']}").raise_for_status()
+        for _ in range(6):
+            async with connected(served, "legacy", path="/mcp") as client:
+                result = await client.call_tool("glob", {"pattern": "*"})
+                assert not result.is_error, text(result)
+                made.append(names(result)["sandbox_id"])
+        live = {sandbox["id"] for sandbox in api.get("/sandboxes").json()}
+        assert live == set(made[1:]), "the one not used for longest has gone"
+        for sandbox in live:
+            api.delete(f"/sandboxes/{sandbox}").raise_for_status()
+
+
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,

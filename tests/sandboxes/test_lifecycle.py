@@ -8,7 +8,7 @@ from console.workspaces.errors import NotFound, PermissionDenied
 from console.workspaces.models import Agent
 from sandboxes import lifecycle, limits
 from sandboxes.errors import BoxGone, NoRuntime, NotAllowed
-from sandboxes.models import Sandbox
+from sandboxes.models import Command, Sandbox
 from sandboxes.profiles import NewSandbox
 from tests.approvals.proposals import pending
 
@@ -174,3 +174,16 @@ def test_a_persistent_sandbox_is_kept_from_its_last_use_on(cast):
         sandbox.refresh_from_db()
     assert kept.expires_at - kept.last_activity_at == limits.PERSISTENT_FOR
     assert plain.expires_at == before
+
+
+def test_what_is_left_is_ones_own_and_idle_and_the_longest_unused_first(cast):
+    scout, mine = cast.caller(cast.scout), lambda name: name.startswith("mcp-")
+    named, kept, first, second = (running(scout, conversation=name) for name in ("talk", "mcp-1", "mcp-2", "mcp-3"))
+    Command.objects.create(sandbox=kept, action_id="act_x", status="exited", left_running=True)
+    running(cast.caller(cast.other), conversation="mcp-4")
+    assert lifecycle.left(scout, mine) == first
+    pending(scout, "echo hi", sandbox_id=first.pk)
+    assert lifecycle.left(scout, mine) == second
+    lifecycle.end(second, "deleted")
+    assert lifecycle.left(scout, mine) is None
+    assert lifecycle.left(scout, lambda name: True) == named

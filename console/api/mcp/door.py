@@ -95,6 +95,7 @@ class Manager:
         """Raises TooMany."""
         from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+        scope["session_is_open"] = self._sessions.is_open
         version = header(scope, b"mcp-protocol-version").decode("latin-1")
         if version and version not in HANDSHAKE_PROTOCOL_VERSIONS:  # a revision without sessions
             if body := await bodies.whole(scope, receive):

@@ -7,6 +7,7 @@ that waits for a person is answered in time; cancelled before, its action is tak
 import asyncio
 import re
 from collections.abc import Mapping
+from functools import partial
 from time import monotonic
 from typing import Any
 from unicodedata import category
@@ -31,6 +32,7 @@ from console.workspaces import bus, db, permissions
 from console.workspaces.errors import Invalid, SandgateError
 from console.workspaces.keys import Caller
 from sandboxes import acts, tool_acts
+from sandboxes.errors import TooManySandboxes
 from sandboxes.toolsets import NoSuchTool, schemas
 
 from . import shown
@@ -40,6 +42,7 @@ CALL_S = 50.0
 PROGRESS_EVERY_S = 5.0
 LISTED = 50
 CONVERSATION = re.compile(r"/mcp/c/(?P<name>[^/]+)/?\Z")
+SESSIONS_OWN = re.compile(r"mcp-(?P<id>[0-9a-f]{32})")
 INSTRUCTIONS = (
     "A sandbox to work in. Commands and changes may wait for a person to approve them: such a call answers with status "
     "pending and an action_id; go on with await_action. After a restart call list_pending first. Do not propose again "
@@ -78,7 +81,7 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
 
 async def _called(ctx: Context, who: Caller, name: str, given: Mapping[str, Any]) -> CallToolResult:
     until = monotonic() + CALL_S / settings.TIMER_DIVISOR
-    proposed = await tool_acts.call(who, name, given, conversation=_conversation(ctx, who))
+    proposed = await _proposed(ctx, who, name, given)
     try:
         return await _outcome(ctx, who, proposed.action_id, until=until, joined=proposed.joined)
     except asyncio.CancelledError:
@@ -87,6 +90,24 @@ async def _called(ctx: Context, who: Caller, name: str, given: Mapping[str, Any]
             _taking_back.add(task)
             task.add_done_callback(_taking_back.discard)
         raise
+
+
+async def _proposed(ctx: Context, who: Caller, name: str, given: Mapping[str, Any]) -> acts.Proposed:
+    """Where there are too many sandboxes, that of a session that is over goes: no tool could delete it."""
+    propose = partial(tool_acts.call, who, name, given, conversation=_conversation(ctx, who))
+    try:
+        return await propose()
+    except TooManySandboxes:
+        if not await acts.end_left(who, partial(_is_left, ctx)):
+            raise
+        return await propose()
+
+
+def _is_left(ctx: Context, conversation: str) -> bool:
+    """It is that of a session which is over, so that no client comes back to it."""
+    assert ctx.request is not None
+    session = SESSIONS_OWN.fullmatch(conversation)
+    return session is not None and not ctx.request.scope["session_is_open"](session["id"])
 
 
 async def _awaited(ctx: Context, who: Caller, given: Mapping[str, Any]) -> CallToolResult:

@@ -47,6 +47,9 @@ class Sessions:
             return await self._passed(scope, receive, send)  # the SDK says that there is none
         await self._in(session_id, session, scope, receive, send)
 
+    def is_open(self, session_id: str) -> bool:
+        return session_id in self._open
+
     async def _passed(self, scope: Scope, receive: Receive, send: Send) -> None:
         if body := await bodies.whole(scope, receive):
             await self.app(scope, body.again, send)
