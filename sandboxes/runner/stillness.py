@@ -119,22 +119,44 @@ class World:
         return words[0], int(words[17])
 
     def writes(self, file: os.stat_result) -> bool:
-        """Whether somebody holds this file open to write. To be asked while all are still."""
-        return any(self._writes(pid, file) for pid in self._others())
+        """Whether somebody holds this file so that they could write to it. To be asked while all are still."""
+        return any(self._writes(f"{self._proc}/{pid}", file) for pid in self._others())
 
-    def _writes(self, pid: int, file: os.stat_result) -> bool:
-        try:
-            names = os.listdir(f"{self._proc}/{pid}/fd")
-        except OSError:  # gone, or one of ours
-            return False
-        for name in names:
-            with suppress(OSError, ValueError):
-                held = os.stat(f"{self._proc}/{pid}/fd/{name}")
-                if (held.st_dev, held.st_ino) == (file.st_dev, file.st_ino) and self._may_write(pid, name):
-                    return True
-        return False
+    def _writes(self, process: str, file: os.stat_result) -> bool:
+        """Each thread may have a table of open files of its own; what is mapped is the same for all."""
+        threads = [f"{process}/task/{name}" for name in _names(f"{process}/task")]
+        return any(_holds(thread, file) for thread in threads) or any(_maps(each, file) for each in threads[:1])
 
-    def _may_write(self, pid: int, name: str) -> bool:
-        with open(f"{self._proc}/{pid}/fdinfo/{name}", "rb") as file:
-            flags = next(line for line in file if line.startswith(b"flags:"))
-        return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:  # gone, or one of ours
+        return []
+
+
+def _holds(thread: str, file: os.stat_result) -> bool:
+    for name in _names(f"{thread}/fd"):
+        with suppress(OSError, ValueError):
+            held = os.stat(f"{thread}/fd/{name}")
+            if (held.st_dev, held.st_ino) == (file.st_dev, file.st_ino) and _may_write(f"{thread}/fdinfo/{name}"):
+                return True
+    return False
+
+
+def _may_write(fdinfo: str) -> bool:
+    """Also one that only stands for the file, to be opened again."""
+    with open(fdinfo, "rb") as file:
+        flags = int(next(line for line in file if line.startswith(b"flags:")).split()[1], 8)
+    return flags & os.O_ACCMODE != os.O_RDONLY or bool(flags & os.O_PATH)
+
+
+def _maps(thread: str, file: os.stat_result) -> bool:
+    """Shared, its file closed or not; one that is to be read can be made one to write. By the number alone: the device
+    is told in other words than elsewhere, and one too many does no harm."""
+    inode = str(file.st_ino).encode()
+    with suppress(OSError), open(f"{thread}/maps", "rb") as maps:
+        for words in map(bytes.split, maps):
+            if len(words) > 4 and words[1].endswith(b"s") and words[4] == inode:
+                return True
+    return False

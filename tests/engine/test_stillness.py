@@ -174,3 +174,49 @@ def test_whoever_holds_a_file_open_to_write_is_found(few: Few, tmp_path: Path, m
     with one.still():
         assert one.writes(other.stat()) == writes
         assert not one.writes(path.stat())
+
+
+OWN_TABLE = """
+import ctypes, os, sys, threading, time
+def hold():
+    ctypes.CDLL(None).unshare(0x400)  # CLONE_FILES: what it opens is not among its process's
+    held = os.open(HELD, os.O_WRONLY)
+    with open(sys.argv[1], "w") as file: file.write(".")
+    time.sleep(60)
+threading.Thread(target=hold).start()
+"""
+MAPPED = """
+import ctypes, mmap, os, sys, time
+fd = os.open(HELD, os.O_RDWR)
+ctypes.CDLL(None).mmap(None, 4096, mmap.PROT_READ | mmap.PROT_WRITE, SHARED, fd, 0)
+os.close(fd)  # Python's own mmap would keep it open
+with open(sys.argv[1], "w") as file: file.write(".")
+time.sleep(60)
+"""
+BY_NAME_ONLY = """
+import os, sys, time
+held = os.open(HELD, os.O_PATH)
+with open(sys.argv[1], "w") as file: file.write(".")
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "writes"),
+    [
+        (OWN_TABLE, True),
+        (OWN_TABLE.replace("O_WRONLY", "O_RDONLY"), False),
+        (MAPPED.replace("SHARED", "mmap.MAP_SHARED"), True),
+        (MAPPED.replace("SHARED", "mmap.MAP_PRIVATE"), False),
+        (BY_NAME_ONLY, True),
+    ],
+    ids=["a thread's own table", "of reading", "a shared mapping", "a private one", "to be opened again"],
+)
+def test_whoever_could_still_write_into_a_file_is_found(few: Few, tmp_path: Path, code: str, writes: bool) -> None:
+    """What they then write would go into a file that has no name any more."""
+    path, other = tmp_path / "f", tmp_path / "g"
+    other.write_text("x")
+    few.begin(code.replace("HELD", repr(str(other))), path)
+    one = world(few)
+    with one.still():
+        assert one.writes(other.stat()) == writes

@@ -279,3 +279,52 @@ def test_what_the_user_may_not_write_is_not_edited(bench, box, path: str) -> Non
     with pytest.raises(FileError) as refused:
         edit(bench, box, path, "0123456789ab", [{"do": "append", "lines": ["x"]}])
     assert refused.value.code == "permission_denied_in_sandbox"
+
+
+HELD_ODDLY = {
+    "by a thread": """
+        import ctypes, os, threading
+        def hold():
+            ctypes.CDLL(None).unshare(0x400)  # CLONE_FILES
+            go(os.open("/work/odd", os.O_WRONLY))
+        thread = threading.Thread(target=hold)
+        thread.start()
+        thread.join()
+    """,
+    "in a mapping": """
+        import ctypes, mmap, os
+        fd, libc = os.open("/work/odd", os.O_RDWR), ctypes.CDLL(None)
+        libc.mmap.restype = ctypes.c_void_p
+        at = libc.mmap(None, 4096, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        os.close(fd)
+        go(lambda: ctypes.memmove(at, b"theirs", 6))
+    """,
+    "by its name": """
+        import os
+        go(f"/proc/self/fd/{os.open('/work/odd', os.O_PATH)}")
+    """,
+}
+HOLDS = """
+import os, time
+def go(held):
+    open("/work/holds", "w").close()
+    while os.path.exists("/work/holds"): time.sleep(0.01)
+    if callable(held): held()
+    elif isinstance(held, int): os.pwrite(held, b"theirs", 0)
+    else: os.write(os.open(held, os.O_WRONLY), b"theirs")
+"""
+
+
+@pytest.mark.parametrize("how", HELD_ODDLY)
+def test_what_is_written_later_by_somebody_who_held_the_file_all_along_is_not_lost(bench, box, how: str) -> None:
+    bench.write(box, "/work/odd", b"before\nkept\n")
+    code = HOLDS + textwrap.dedent(HELD_ODDLY[how])
+    command = bench.begin(bench.running(box, "python3", "-c", code))
+    while bench.bash(box, "test -e holds").code:
+        assert not command.done(), command.result()
+    seen = view(bench, box, "/work/odd")
+    edit(bench, box, "/work/odd", seen["version"], numbers(seen, "replace", 2, lines=["mine"]))
+    bench.bash(box, "rm holds")
+    ran = command.result(30)
+    assert ran.code == 0, ran.err
+    assert bench.read(box, "/work/odd") == b"theirs\nmine\n"
