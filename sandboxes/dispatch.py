@@ -38,6 +38,7 @@ from .toolsets import COMMANDS, is_by_host, named, unseal
 from .toolsets.two import edit
 
 log = logging.getLogger("sandgate.dispatch")
+LINKED = "bad_path"
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 STOP_TRIES, STOP_AGAIN_S, STOP_TOLD_S = 50, 0.1, 5.0
 
@@ -188,10 +189,8 @@ class Dispatcher:
     async def _went_stale(self, action_id: str, box: Box) -> bool:
         """Whether this cannot start now: superseded when a file is not what was seen, tried again when out of reach."""
         action = await db.read(Action.objects.get, pk=action_id)
-        if action.tool == unseal.NAME and await _leads_elsewhere(box, action.arguments["path"]):
-            why = f"Nothing was unsealed. {action.arguments['path']} is not the file any more that this was asked for."
-            await db.write(gate.supersede, action, why)
-            return True
+        if action.tool == unseal.NAME:
+            return await self._is_elsewhere(action, box)
         for path, base in action.bases.items():
             if path == edit.BECOMES:
                 continue
@@ -200,13 +199,25 @@ class Dispatcher:
             except SandboxError:
                 return True
             if now != base:
-                await self._give_back(action, box, path)
+                await self._give_back(action, box, path, is_linked=now == LINKED)
                 return True
         return False
 
-    async def _give_back(self, action: Action, box: Box, path: str) -> None:
+    async def _is_elsewhere(self, action: Action, box: Box) -> bool:
+        path = action.arguments["path"]
+        try:
+            if not await _leads_elsewhere(box, path):
+                return False
+        except SandboxError:  # out of reach
+            return True
+        why = f"Nothing was unsealed. {path} is not the file any more that this was asked for."
+        await db.write(gate.supersede, action, why)
+        return True
+
+    async def _give_back(self, action: Action, box: Box, path: str, *, is_linked: bool) -> None:
         """To its reviewers, when it is an edit that still holds; else to its agent, with the file as it is now."""
         why = f"Nothing was written. {path} is no longer the version that this {action.tool} was made for."
+        why += " It leads through a link now." if is_linked else ""
         if action.tool != edit.NAME:
             await db.write(gate.supersede, action, why, code="stale_edit")
             return
@@ -233,7 +244,7 @@ class Dispatcher:
             box = await self._boxes.ready_box(pass_.sandbox_id)
             outputs = Outputs(pass_.action_id, self._boxes.output_mb(pass_.sandbox_id))
             if policy := self._boxes.protection(pass_.sandbox_id):
-                await box.protect(more=policy.more, exempt=policy.exempt)
+                await box.protect(more=policy.more, exempt=policy.left_s)
             goes_on = resume and not _is_told_at_once(pass_)
             ended = await box.resume(pass_, outputs, have=outputs.sizes) if goes_on else None
             # The runner never heard of it: it was committed as running and the server died before sending. It is the
@@ -321,11 +332,11 @@ def _is_told_at_once(pass_: gate.Pass) -> bool:
 
 
 async def _leads_elsewhere(box: Box, path: str) -> bool:
-    """Through a link, or to nothing."""
+    """Through a link, or to no file."""
     try:
         seen = await box.look(path, keep_bytes=0)
-    except SandboxError:  # it is refused where it runs, in better words
-        return False
+    except FileError:
+        return True
     return seen is None or seen.path != posixpath.normpath(path)
 
 
@@ -336,5 +347,5 @@ async def _hash_of(box: Box, path: str) -> str | None:
     except FileError as error:
         return error.code
     if seen and seen.path != posixpath.normpath(path):
-        return "through a link"
+        return LINKED
     return seen.sha256 if seen else None

@@ -40,6 +40,12 @@ class Policy:
         return tuple(path for path, until in self.ends if timezone.now() < until)
 
     @property
+    def left_s(self) -> dict[str, float]:
+        """Of each exempt path, how long it still is."""
+        now = timezone.now()
+        return {path: (until - now).total_seconds() for path, until in self.ends if now < until}
+
+    @property
     def protection(self) -> Protection:
         return Protection(self.more, frozenset(self.exempt)) if self.more or self.ends else BUILT_IN
 

@@ -108,6 +108,8 @@ def _more(error: dict[str, Any]) -> dict[str, Any]:
     for name in ("nearest", "names"):
         if name in error:
             more[name] = _names(error, name)
+    if "leads_to" in error:
+        more["leads_to"] = text(error, "leads_to")
     if "truncated" in error:
         more["truncated"] = flag(error, "truncated")
     return more

@@ -124,11 +124,11 @@ class Box:
         ask = Ask({"op": "unseal", "id": pass_.action_id, "path": path})
         return await self._told(ask, answers.unsealed, within_s=ANSWER_S)
 
-    async def protect(self, *, more: Sequence[str], exempt: Sequence[str]) -> None:
-        """From now on: names protected beside the built-in ones, and full paths that are not. No Pass: an admin's
-        setting, which the runner holds no longer than it runs."""
+    async def protect(self, *, more: Sequence[str], exempt: Mapping[str, float]) -> None:
+        """From now on: names protected beside the built-in ones, and full paths that are not, each for so many seconds.
+        No Pass: an admin's setting, which the runner holds no longer than it runs."""
         if (asked := (tuple(more), tuple(exempt))) != self._protection:
-            message = {"op": "protect", "id": self.sandbox_id, "more": list(more), "exempt": list(exempt)}
+            message = {"op": "protect", "id": self.sandbox_id, "more": list(more), "exempt": dict(exempt)}
             await self._told(Ask(message), answers.done, within_s=ANSWER_S)
             self._protection = asked
 
@@ -199,14 +199,17 @@ class Box:
 
     async def look(self, path: str, *, keep_bytes: int = KEEP_BYTES) -> Seen | None:
         """What a write to `path` would replace; None when nothing is there. Changes nothing, so it takes no Pass: the
-        gate's proposals are made with it. FileError when `agent` may not read it, it is no file, or is too large
-        to be replaced."""
+        gate's proposals are made with it. FileError when `agent` may not read it, it is no file, is too large to
+        be replaced, or a link leads to where nothing is."""
         try:
             file = await self._link.guarded(FileRead.open(self._link, path))
         except FileError as error:
-            if error.code == "file_not_found":
-                return None
-            raise
+            if error.code != "file_not_found":
+                raise
+            if leads_to := error.more.get("leads_to"):
+                why = f"{path} leads through a link to {leads_to}, where nothing is. Name that path itself."
+                raise FileError("bad_path", why, path=path) from error
+            return None
         try:
             size, kept = await _seen(file, keep_bytes)
         finally:

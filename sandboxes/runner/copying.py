@@ -182,7 +182,13 @@ class Read(Outgoing):
     def _open(self) -> None:
         if "\0" in self.path:
             raise Refused("bad_path", "a name holds no NUL")
-        self._fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            self._fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if (real := os.path.realpath(self.path)) != os.path.normpath(self.path):
+                why = f"it leads through a link to {real}, and there is no such file"
+                raise Refused("file_not_found", why, leads_to=real) from None
+            raise
         found = os.fstat(self._fd)
         if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, "")

@@ -207,6 +207,9 @@ class Guard:
         self._sweeper_there().obey(protection)
         for path in protection.exempt:
             self._seals.lift(path)
+        for path in self._remembered:
+            if path not in protection.exempt and path not in self._unsealed:
+                self._seals.seal(path, firm=True)
         self._walk()
         return {"ok": {}}
 

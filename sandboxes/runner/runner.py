@@ -6,6 +6,7 @@ the host's session, and never keep a secret where the sandbox's user could look.
 
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -59,6 +60,7 @@ class Runner:
         self._writes: dict[int, Transfer] = {}
         self._orders = {"stop": self._stop, "empty": self._empty, "protect": self._protect}
         self._acts = {"run": self._run, "stdin": self._stdin, "unseal": self._unseal}
+        self._exemption: dict[str, float] = {}
         self._turn = 0
         self._pumping = self._collecting = False
         self.pool = Pool(self.loop, self.pump, self._tell, guard)
@@ -284,8 +286,22 @@ class Runner:
             self._answer(ref, {"unknown": True})
 
     def _protect(self, ref: int, message: dict[str, Any]) -> None:
-        protection = Protection(tuple(message["more"]), frozenset(message["exempt"]))
-        self.guard.obey(protection, self._to_this_client(partial(self._answer, ref)))
+        more, exempt = tuple(map(str, message["more"])), message["exempt"]
+        ends = {str(path): time.monotonic() + float(left_s) for path, left_s in exempt.items()}
+        self._exempt(more, ends, self._to_this_client(partial(self._answer, ref)))
+
+    def _exempt(self, more: tuple[str, ...], ends: dict[str, float], then: Callable[[dict[str, Any]], None]) -> None:
+        """Until then, also when nobody calls; what was told later holds instead."""
+        self._exemption = ends
+        self.guard.obey(Protection(more, frozenset(ends)), then)
+        if ends:
+            left_s = max(0.0, min(ends.values()) - time.monotonic())
+            self.loop.later(left_s, lambda: self._end_exemptions(more, ends))
+
+    def _end_exemptions(self, more: tuple[str, ...], ends: dict[str, float]) -> None:
+        if ends is self._exemption:
+            now = time.monotonic()
+            self._exempt(more, {path: until for path, until in ends.items() if now < until}, lambda told: None)
 
     def _unseal(self, ref: int, message: dict[str, Any], attached: bytes) -> None:
         tell = self._to_this_client(partial(self._answer, ref))

@@ -74,15 +74,31 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(desk: Desk) -> None:
 
 
 def test_what_has_become_a_link_meanwhile_is_no_longer_what_was_asked_for(desk: Desk) -> None:
-    """Also when it leads to the same bytes."""
+    """Also when it leads to the same bytes, or to nothing yet."""
     desk.run("mkdir d d2; printf old > d/a.txt; printf old > d2/a.txt; printf old > b.txt")
-    for path, turn in (("/work/d/a.txt", "mv d dx; ln -s d2 d"), ("/work/b.txt", "ln -sfn d2/a.txt b.txt")):
+    for path, turn in (
+        ("/work/d/a.txt", "mv d dx; ln -s d2 d"),
+        ("/work/b.txt", "ln -sfn d2/a.txt b.txt"),
+        ("/work/new.txt", "ln -s /home/agent/target new.txt"),
+        ("/work/e/new.txt", "ln -s /home/agent e"),
+    ):
         call, action = desk.propose(path, "new")
         desk.run(turn)
         desk.approve(action)
         assert call.result().json()["code"] == "stale_edit"
         assert desk.agent.get(f"/actions/{action['id']}").json()["status"] == "superseded"
-    assert desk.run("cat d2/a.txt dx/a.txt") == "oldold"
+    assert desk.run("cat d2/a.txt dx/a.txt; ls /home/agent") == "oldold"
+
+
+def test_nobody_is_asked_for_what_a_link_leads_to_where_nothing_is(desk: Desk) -> None:
+    desk.run("mkdir -p /home/agent/.ssh; ln -s /home/agent/.ssh s; ln -s .netrc to")
+    for path, real in (("s/config", "/home/agent/.ssh/config"), ("/work/to", "/work/.netrc")):
+        answer = desk.post_file({"path": path, "content": "x", "encoding": "utf-8"})
+        assert (answer.status_code, answer.json()["code"]) == (422, "bad_path"), answer.text
+        assert real in answer.json()["detail"]
+        read = desk.agent.get(f"/sandboxes/{desk.sandbox}/files", params={"path": path})
+        assert (read.status_code, read.json()["code"]) == (404, "file_not_found")
+    assert desk.pending() is None
 
 
 def test_a_file_that_appeared_meanwhile_is_not_overwritten(desk: Desk) -> None:

@@ -272,8 +272,21 @@ def test_whoever_swaps_names_meanwhile_gets_nothing_sealed_that_is_not_there(ben
 def test_settings_add_and_exempt(bench, box):
     bench.bash(box, "cd /work; echo 1 > a.crypt")
     put(bench, box, "/work/ex/.env", b"one")
-    bench.do(box.protect(more=["*.crypt"], exempt=["/work/ex/.env"]))
+    bench.do(box.protect(more=["*.crypt"], exempt=dict.fromkeys(["/work/ex/.env", "/work/ex/plain"], 600.0)))
     assert bench.bash(box, "cd /work; echo 2 >> a.crypt; echo 2 >> ex/.env; cat a.crypt ex/.env").text == "1\none2\n"
     assert put(bench, box, "/work/ex/.env", b"three", seal=False).size == 5
-    bench.do(box.protect(more=[], exempt=[]))
+    bench.do(box.protect(more=[], exempt={}))
     assert bench.bash(box, "echo 4 >> /work/ex/.env; cat /work/ex/.env").text == "three"
+
+
+def test_an_exemption_ends_in_time_also_for_what_runs_already(bench, box):
+    """Of what commands may find by its name, and of what only its person knows to be a secret."""
+    paths = ["/work/end/.env", "/work/end/plain"]
+    for path in paths:
+        put(bench, box, path)
+    bench.do(box.protect(more=[], exempt={paths[0]: 1.0, paths[1]: 1.5, "/work/end/other": 600.0}))
+    script = "cd /work/end; for f in .env plain; do until ! echo x >> $f; do sleep 0.1; done; done 2>/dev/null"
+    assert bench.bash(box, script).code == 0
+    for path in paths:
+        assert bench.bash(box, f"echo x >> {path} || mv {path} /tmp || rm {path}").code != 0, path
+    bench.do(box.protect(more=[], exempt={}))
