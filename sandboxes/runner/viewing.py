@@ -90,10 +90,14 @@ def not_text(offset: int) -> Refused:
 
 
 def opened(path: str) -> tuple[str, int]:
-    """The real path and the open file. Raises Refused with names that are there, or OSError."""
+    """The real path and the open file. Raises Refused with names that are there, or OSError.
+
+    What tells of this very process is hidden from the user, and looks as if it were not there."""
     if "\0" in path:
         raise Refused("bad_path", "a name holds no NUL")
     real = os.path.realpath(path)
+    if f"{real}/".startswith(f"/proc/{os.getpid()}/"):
+        raise Refused("permission_denied_in_sandbox", "it tells of the process that would read it here; run a command")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -46,6 +46,8 @@ def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any
     if arguments.get("version") is not None:
         more["version"] = check.version(arguments["version"])
     path = check.path(arguments.get("path"))
+    if path.endswith("/."):
+        raise FileError("bad_path", f"Nothing was written. {path}: this names no file.", path=path)
     if check.flag(arguments.get("protected", False), field="protected"):
         if agent:
             raise FileError("protected_path", f"{path}: only a person's key puts a protected file there.", path=path)

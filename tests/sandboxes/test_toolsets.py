@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from approvals import payloads
 from console.workspaces.errors import Invalid
-from sandboxes.errors import NotAllowed
+from sandboxes.errors import FileError, NotAllowed
 from sandboxes.toolsets import arguments, install, named, read, run, write
 
 
@@ -151,6 +151,15 @@ def test_an_environment_that_could_not_be_handed_over_is_refused_before_anybody_
     with pytest.raises(Invalid, match="in all") as refusal:
         run.validate({"command": "ls", "env": {f"V{n}": "x" * 60_000 for n in range(5)}}, None)
     assert refusal.value.fields["field"] == "env"
+
+
+@pytest.mark.parametrize("path", ["n5/.", "/work/n5/.", ".", "n5/./.", "/."])
+def test_a_file_is_not_made_out_of_a_name_for_a_folder(path):
+    """Its last dot would be taken away, and a file `n5` be written, which nobody named."""
+    with pytest.raises(FileError, match="names no file") as refusal:
+        write.validate({"path": path, "content": b"x"}, None)
+    assert refusal.value.code == "bad_path"
+    assert write.validate({"path": "n5/.x", "content": b"x"}, None)["path"] == "/work/n5/.x"
 
 
 def test_an_install_names_packages_and_nothing_else():
