@@ -1,5 +1,7 @@
 """The audit log, for reading: rows as they were written, newest first, and whether the chain holds."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import Q, TextField
@@ -13,6 +15,7 @@ from console.workspaces.models import Agent, AuditEntry, Key, Member, Workspace
 from .shell import member_page
 
 PAGE = 100
+ID_CHARS = 40
 MARKS = {
     "approved": ("go", "check"),
     "succeeded": ("go", "circle-check"),
@@ -49,7 +52,7 @@ def listed(request: Any) -> HttpResponseBase:
 
 def _named(workspace: Workspace, entries: list[AuditEntry]) -> list[dict[str, Any]]:
     ids = {entry.actor_id for entry in entries} | {entry.subject_id for entry in entries}
-    ids |= {value for entry in entries for value in entry.data.values() if isinstance(value, str)}
+    ids |= {text for entry in entries for text in _texts(entry.data) if len(text) <= ID_CHARS}
     names = _names(workspace, ids)
     return [
         {
@@ -60,7 +63,9 @@ def _named(workspace: Workspace, entries: list[AuditEntry]) -> list[dict[str, An
             "what": entry.event.replace(".", " ").replace("_", " "),
             "mark": MARKS.get(entry.event.rpartition(".")[2], ("", "circle-small")),
             "data": [
-                (name, _words(value, names)) for name, value in sorted(entry.data.items()) if _is_said(name, value)
+                (name.replace("_", " "), _words(value, names))
+                for name, value in sorted(entry.data.items())
+                if _is_said(name, value)
             ],
             "is_action": entry.subject_id.startswith("act_"),
         }
@@ -74,11 +79,46 @@ def _is_said(name: str, value: Any) -> bool:
 
 
 def _words(value: Any, names: dict[str, str]) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
+    """Of any structure: `/work/.env (by Alice, reason to rotate it)`, `command mode always, persistent allowed no`."""
+    if isinstance(value, list | tuple):
+        return ", ".join(_words(each, names) for each in value) or "none"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {each}" for name, each in sorted(value.items()))
-    return names.get(value, value) if isinstance(value, str) else str(value)
+        return _of_record(value, names) or "none"
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    return names.get(value, value) or "none" if isinstance(value, str) else str(value)
+
+
+def _of_record(record: dict[str, Any], names: dict[str, str]) -> str:
+    """What has a path is called by it."""
+    rest = {name: each for name, each in sorted(record.items()) if name != "path" and each not in ("", None)}
+    parts = [f"{name.replace('_', ' ')} {_nested(_time(name, each), names)}" for name, each in rest.items()]
+    if "path" not in record:
+        return ", ".join(parts)
+    return f"{record['path']} ({', '.join(parts)})" if parts else str(record["path"])
+
+
+def _time(name: str, value: Any) -> Any:
+    """`2030-01-01 00:00 UTC` of what is a time; all else as it is."""
+    try:
+        at = datetime.fromisoformat(value) if name.endswith("_at") else None
+    except (TypeError, ValueError):
+        return value
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if at and at.tzinfo else value
+
+
+def _nested(value: Any, names: dict[str, str]) -> str:
+    said = _words(value, names)
+    return f"({said})" if isinstance(value, dict) and value else said
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a structure: ids of people may be among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
 
 
 def _names(workspace: Workspace, ids: set[str]) -> dict[str, str]:

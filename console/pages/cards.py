@@ -181,7 +181,7 @@ def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
         return Sheet(name, "End of file", [*about, "streamed, so it was not kept; the result has its size and hash"])
     if not isinstance(content, str) and not _is_text(content):
         return Sheet(name, "End of file", about + _binary(content))
-    old = _base(bases.get(path))
+    old = kept_text(bases.get(path))
     return (
         sheet(name, "End of file", about, text_of(content))
         if old is None
@@ -200,13 +200,13 @@ def _edited(action: Action, rest: dict[str, Any]) -> Iterator[Sheet]:
 
 def _change(name: str, path: str, action: Action, anchor: str = "change") -> Sheet:
     """From one kept text to the other. Raises Undrawable."""
-    old, new = (_base(action.bases.get(side)) for side in (path, edit.BECOMES))
+    old, new = (kept_text(action.bases.get(side)) for side in (path, edit.BECOMES))
     if old is None or new is None:
         raise Undrawable("What it would change is no text that can be shown here. It can only be denied.")
     return _diff(name, [_replaces(path, action.bases)], old, new, anchor)
 
 
-def _base(sha256: str | None) -> str | None:
+def kept_text(sha256: str | None) -> str | None:
     """The text that would be replaced, where it was kept and is one that can be shown."""
     try:
         old = payloads.content({"sha256": sha256}) if sha256 else None
@@ -315,7 +315,11 @@ def _protected(action: Action) -> Iterator[Flag]:
 
 def _unsealed(action: Action) -> str:
     what = protection.of(action.agent).protection.finds(str(action.arguments["path"]))
-    kind = f"By its path it is: {draw.one_line(what)}." if what else "Its name does not say why; its content may."
+    kind = (
+        f"{draw.one_line(what[:1].upper() + what[1:])}, by its path."
+        if what
+        else "Its name does not say why; its content may."
+    )
     return f"{kind} Approved, commands may change or delete it until the sandbox starts again."
 
 

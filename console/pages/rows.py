@@ -3,13 +3,16 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 
 from approvals import draw
 from approvals.models import Action
 from sandboxes.models import Command
+from sandboxes.toolsets.two import edit
 
-from .cards import Flag, flag_of
+from . import bash, diff
+from .cards import Flag, flag_of, kept_text
 from .fates import Fate, commands_of, fate
 from .words import number
 
@@ -100,7 +103,9 @@ def _summary(action: Action) -> tuple[str, str, str, str]:
         new = action.bases.get(path, "unknown") is None
         return "file-plus" if new else "file-pen", "write", path, f"new, {size}" if new else size
     if action.tool == "edit":
-        return "file-pen", "edit", str(arguments["path"]), number(len(arguments["edits"]), "edit")
+        path = str(arguments["path"])
+        size = _changes(action.bases.get(path), action.bases.get(edit.BECOMES))
+        return "file-pen", "edit", path, size or number(len(arguments["edits"]), "edit")
     if action.tool in ("glob", "grep"):
         pattern = str(arguments["pattern"])
         return "search", action.tool, pattern if len(draw.one_line(pattern)) <= ROW_CHARS else "", ""
@@ -109,6 +114,13 @@ def _summary(action: Action) -> tuple[str, str, str, str]:
     if action.tool == "stdin":
         return ("terminal", *_input(arguments["data"], eof=arguments["eof"]))
     return "circle-dot", draw.one_line(action.tool), "", ""
+
+
+@lru_cache(maxsize=1024)  # both are named by their hashes, so they never change
+def _changes(old: str | None, new: str | None) -> str:
+    """`+1 −1`; empty where a text is not kept, or none to show."""
+    before, after = kept_text(old), kept_text(new)
+    return "" if before is None or after is None else diff.counts(diff.rows(before, after))
 
 
 def _input(data: str | dict[str, int], *, eof: bool) -> tuple[str, str, str]:
@@ -127,5 +139,13 @@ def _command(command: str | dict[str, int]) -> tuple[str, str, str]:
     line = command.removesuffix("\n")
     if "\n" not in line and len(draw.one_line(line)) <= ROW_CHARS:
         return "", line, "1 line"
-    found = draw.survey(command)
-    return "run a command", "", f"{number(found.lines, 'line')}, {number(found.size_bytes, 'byte')}"
+    found, programs = draw.survey(command), _programs(command)
+    size = f"{number(found.lines, 'line')}, {number(found.size_bytes, 'byte')}"
+    return "run" if programs else "run a command", programs, size
+
+
+def _programs(command: str) -> str:
+    """`set, cd, python3`: those that it names, each once, in order; nothing when they are not read or not so short."""
+    named = dict.fromkeys(command[mark.start : mark.end] for mark in bash.marks(command) if mark.ink == "prog")
+    shown = ", ".join(named)
+    return shown if len(draw.one_line(shown)) <= ROW_CHARS else ""

@@ -43,7 +43,7 @@ def test_its_card_shows_what_it_makes_of_the_file(cast) -> None:
     assert sheet.about == [f"replaces version {ARGUMENTS['version']}", "+1 −1"]
     assert ("Can change", "/work/a.txt") in found.facts
     row = rows.of([action])[0]
-    assert (row.icon, row.words, row.code, row.size) == ("file-pen", "edit", "/work/a.txt", "1 edit")
+    assert (row.icon, row.words, row.code, row.size) == ("file-pen", "edit", "/work/a.txt", "+1 −1")
 
 
 def test_hidden_characters_among_the_new_lines_are_flagged(cast) -> None:

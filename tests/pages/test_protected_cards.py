@@ -29,7 +29,7 @@ def test_an_unsealing_shows_the_whole_path_and_what_it_opens(cast):
     assert "/work/.env" in sheet.html
     assert "202E" in sheet.html, "what cannot be seen is drawn"
     (flag,) = (flag for flag in found.flags if flag.word == "Protected file")
-    assert (flag.level, "environment file" in flag.why, "until the sandbox starts again" in flag.why) == (
+    assert (flag.level, "Environment file, by its path." in flag.why, "until the sandbox starts again" in flag.why) == (
         "stop", True, True,
     )  # fmt: skip
     facts = dict(found.facts)

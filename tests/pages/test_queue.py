@@ -7,6 +7,7 @@ import pytest
 
 from approvals import decisions, gate
 from approvals.models import Action
+from console.pages import rows
 from console.workspaces import members, permissions
 from tests.approvals.proposals import pending
 from tests.pages.test_draw import Read  # noqa: F401
@@ -287,3 +288,17 @@ def test_a_form_that_is_not_ours_is_told_so(cast, browser) -> None:
     answer = client.post("/sign-out")
     assert answer.status_code == 403
     assert "Nothing was decided or changed" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "code"),
+    [
+        ("set -e\ncd src && python3 -m pytest | tee log\ncd ..\n", "run", "set, cd, python3, tee"),
+        ("# nothing\n\n", "run a command", ""),
+        ("\n".join(f"program-{n} x" for n in range(40)), "run a command", ""),
+    ],
+)
+def test_a_row_of_many_lines_names_its_programs_whole_or_not_at_all(cast, command, words, code) -> None:
+    (row,) = rows.of([pending(cast.caller(cast.scout), command)])
+    assert (row.words, row.code) == (words, code)
+    assert "bytes" in row.size

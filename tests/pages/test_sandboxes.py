@@ -1,5 +1,7 @@
 """Sandboxes on pages: told apart, and what is said of those that are gone."""
 
+import html
+
 import pytest
 from django.utils import timezone
 
@@ -50,6 +52,27 @@ def test_an_end_by_a_stop_in_order_is_told_from_a_lost_host(cast, browser, becau
     assert row.data == {"reason": "host_lost"} | ({"because": because} if because else {})
     for page in (at(cast, "sandboxes"), at(cast, "sandboxes", sandbox.pk)):
         assert f"ended, {said}</span>" in browser(cast.alice).get(page).content.decode()
+
+
+def test_the_audit_log_says_structures_in_words(cast, browser) -> None:
+    exemption = {"path": "/work/.env", "expires_at": "2030-01-01T00:00:00+00:00", "reason": "to rotate it"}
+    audit.append(
+        workspace_id=cast.workspace.pk, actor=audit.SYSTEM, event="agent.tools_changed", subject_id=cast.scout.pk,
+        before={"protected_exempt": [], "persistent_allowed": False, "limits": {}},
+        after={
+            "protected_exempt": [{**exemption, "by": cast.alice.pk}], "persistent_allowed": True,
+            "limits": {"memory_mb": {"value": 512, "most": None}},
+        },
+    )  # fmt: skip
+    page = html.unescape(browser(cast.alice).get(at(cast, "audit")).content.decode())
+    for said in (
+        "protected exempt /work/.env (by Alice, expires at 2030-01-01 00:00 UTC, reason to rotate it)",
+        "limits none, persistent allowed no, protected exempt none",
+        "limits (memory mb (value 512)), persistent allowed yes",
+    ):
+        assert said in page
+    assert "{'" not in page
+    assert "[{" not in page
 
 
 def test_the_audit_log_finds_what_a_row_holds(cast, browser) -> None:
