@@ -189,10 +189,13 @@ async def test_cancelling_a_call_takes_its_action_back(served: Served, mode: str
 async def test_a_restarted_client_finds_its_sandbox_and_what_it_was_not_told(served: Served, mode: str) -> None:
     path = f"/mcp/c/again-{mode}"
     async with connected(served, mode, path=path) as client:
-        sandbox = names(await client.call_tool("processes", {}))["sandbox_id"]
-        result = await client.call_tool("run", {"command": "echo kept > kept.txt; echo done"})
-        action_id = names(result)["action_id"]
-    decide(served, await waiting(served))
+        sandbox = names(await client.call_tool("glob", {"pattern": "*"}))["sandbox_id"]
+    with served.api("agent") as api, served.api("review") as review:  # as if its own call had gone on too long
+        body = {"conversation": f"again-{mode}", "arguments": {"command": "echo kept > kept.txt; echo done"}}
+        asked = api.post("/tools/run", json=body, headers={"Prefer": "wait=0"}).raise_for_status().json()
+        action_id = asked["id"]
+        decide(served, asked)
+        await asyncio.to_thread(until, lambda: review.get(f"/actions/{action_id}").json()["status"] == "succeeded")
     async with connected(served, mode, path=path) as client:
         listed = await client.call_tool("list_pending", {})
         assert [item["action_id"] for item in names(listed)["items"]] == [action_id]
@@ -221,10 +224,10 @@ async def test_a_call_that_is_wrong_says_how_it_would_be_right(served: Served, m
 
 async def test_a_conversation_is_named_by_address_or_header_or_is_the_sessions_or_the_keys_own(served: Served) -> None:
     async with connected(served, "legacy", path="/mcp") as client:
-        ours = names(await client.call_tool("processes", {}))
+        ours = names(await client.call_tool("glob", {"pattern": "*"}))
         assert ours["conversation"].startswith("mcp-")
     async with connected(served, "2026-07-28", path="/mcp") as client:
-        default = names(await client.call_tool("processes", {}))
+        default = names(await client.call_tool("glob", {"pattern": "*"}))
         assert default["conversation"].startswith("default-key_")
     assert default["sandbox_id"] != ours["sandbox_id"]
     with served.api("agent") as api:
@@ -321,18 +324,14 @@ def test_the_example_client_writes_runs_and_reads_what_is_left_of_its_last_run(s
     assert asked == [["write", "run"], ["run"]]
 
 
-async def test_when_the_server_stops_no_call_is_taken_for_cancelled(tmp_path: Any) -> None:
-    served = Served(tmp_path / "var").up()
-    try:
-        with suppress(ExceptionGroup, MCPError):  # the client's words for a server that is gone
-            async with connected(served, "2026-07-28") as client:
-                call = asyncio.create_task(client.call_tool("run", {"command": "echo hi"}))
-                await waiting(served)
-                assert await asyncio.to_thread(served.stop) == 0
-                await asyncio.wait([call])
-        served.up()
-        with served.api("agent") as api:
-            actions = {item["tool"]: item for item in api.get("/actions").json()["items"]}
-        assert actions["run"]["status"] == "superseded", "its sandbox ended with the server; nobody took it back"
-    finally:
-        served.close()
+async def test_when_the_server_stops_no_call_is_taken_for_cancelled(served: Served) -> None:
+    with suppress(ExceptionGroup, MCPError):  # the client's words for a server that is gone
+        async with connected(served, "2026-07-28") as client:
+            call = asyncio.create_task(client.call_tool("run", {"command": "echo and the server stops"}))
+            action = await waiting(served)
+            assert await asyncio.to_thread(served.stop) == 0
+            await asyncio.gather(call, return_exceptions=True)
+    served.up()
+    with served.api("agent") as api:
+        ended = api.get(f"/actions/{action['id']}").json()
+    assert ended["status"] == "superseded", "its sandbox ended with the server; nobody took it back"
