@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandboxes.errors import FileError
@@ -49,6 +50,9 @@ OOM_AWAITED_S, OOM_AWAITED_MOST_S = 0.08, 1.0
 OOM_TAKES_MS = 100
 """Nothing fills a sandbox's memory in less; what fails quicker is not kept waiting."""
 T = TypeVar("T")
+Told = tuple[tuple[str, ...], dict[str, float]]
+"""Patterns, and paths with the moment at which their exemption ends."""
+SAME_END_S = 1.0
 _STREAMS: dict[int, StreamName] = {frames.STDOUT: "stdout", frames.STDERR: "stderr"}
 
 
@@ -73,7 +77,7 @@ class Box:
         self._link = link
         self._oom_at = float("-inf")
         self._oomed = asyncio.Event()
-        self._protection: tuple[tuple[str, ...], tuple[str, ...]] | None = ((), ())
+        self._protection: Told | None = ((), {})
 
     @property
     def boot(self) -> str:
@@ -127,7 +131,9 @@ class Box:
     async def protect(self, *, more: Sequence[str], exempt: Mapping[str, float]) -> None:
         """From now on: names protected beside the built-in ones, and full paths that are not, each for so many seconds.
         No Pass: an admin's setting, which the runner holds no longer than it runs."""
-        if (asked := (tuple(more), tuple(exempt))) != self._protection:
+        now = monotonic()
+        asked = (tuple(more), {path: now + left_s for path, left_s in exempt.items()})
+        if self._protection is None or not _is_same(asked, self._protection):
             message = {"op": "protect", "id": self.sandbox_id, "more": list(more), "exempt": dict(exempt)}
             await self._told(Ask(message), answers.done, within_s=ANSWER_S)
             self._protection = asked
@@ -341,6 +347,13 @@ def _check_replaceable(file: FileRead, size: int) -> None:
             "file with a command first.",
             path=file.path,
         )
+
+
+def _is_same(one: Told, other: Told) -> bool:
+    (more, ends), (old_more, old_ends) = one, other
+    if more != old_more or ends.keys() != old_ends.keys():
+        return False
+    return all(abs(until - old_ends[path]) < SAME_END_S for path, until in ends.items())
 
 
 async def _collect(channel: Channel, call: Call, ask: Ask) -> dict[str, Any]:

@@ -284,9 +284,12 @@ def test_an_exemption_ends_in_time_also_for_what_runs_already(bench, box):
     paths = ["/work/end/.env", "/work/end/plain"]
     for path in paths:
         put(bench, box, path)
-    bench.do(box.protect(more=[], exempt={paths[0]: 1.0, paths[1]: 1.5, "/work/end/other": 600.0}))
+    longer = put(bench, box, "/work/end/longer").path
+    bench.do(box.protect(more=[], exempt={longer: 1.0, paths[0]: 600.0, paths[1]: 600.0}))
+    bench.do(box.protect(more=[], exempt={paths[0]: 1.0, paths[1]: 2.5, longer: 600.0}))
     script = "cd /work/end; for f in .env plain; do until ! echo x >> $f; do sleep 0.1; done; done 2>/dev/null"
     assert bench.bash(box, script).code == 0
     for path in paths:
         assert bench.bash(box, f"echo x >> {path} || mv {path} /tmp || rm {path}").code != 0, path
+    assert bench.bash(box, f"echo x >> {longer}").code == 0
     bench.do(box.protect(more=[], exempt={}))
