@@ -141,7 +141,7 @@ def _command(command: str | dict[str, int]) -> tuple[str, str, str]:
         return "", line, "1 line"
     found, programs = draw.survey(command), _programs(command)
     size = f"{number(found.lines, 'line')}, {number(found.size_bytes, 'byte')}"
-    return "run" if programs else "run a command", programs, size
+    return f"run a command{' with' if programs else ''}", programs, size
 
 
 def _programs(command: str) -> str:

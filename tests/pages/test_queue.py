@@ -293,7 +293,7 @@ def test_a_form_that_is_not_ours_is_told_so(cast, browser) -> None:
 @pytest.mark.parametrize(
     ("command", "words", "code"),
     [
-        ("set -e\ncd src && python3 -m pytest | tee log\ncd ..\n", "run", "set, cd, python3, tee"),
+        ("set -e\ncd src && python3 -m pytest | tee log\ncd ..\n", "run a command with", "set, cd, python3, tee"),
         ("# nothing\n\n", "run a command", ""),
         ("\n".join(f"program-{n} x" for n in range(40)), "run a command", ""),
     ],

@@ -54,6 +54,13 @@ def test_an_end_by_a_stop_in_order_is_told_from_a_lost_host(cast, browser, becau
         assert f"ended, {said}</span>" in browser(cast.alice).get(page).content.decode()
 
 
+def test_programs_of_a_long_command_never_pass_for_the_command(cast, browser) -> None:
+    sandbox = make_sandbox(cast.scout)
+    pending(cast.caller(cast.scout), "set -e\nmake\n", sandbox_id=sandbox.pk)
+    page = browser(cast.alice).get(at(cast, "sandboxes", sandbox.pk)).content.decode()
+    assert "run a command with <code>set, make</code>, 2 lines, 12 bytes" in page
+
+
 def test_the_audit_log_says_structures_in_words(cast, browser) -> None:
     exemption = {"path": "/work/.env", "expires_at": "2030-01-01T00:00:00+00:00", "reason": "to rotate it"}
     audit.append(
