@@ -96,7 +96,7 @@ def test_many_files_held_open_take_none_from_others(odd: Odd) -> None:
 def test_the_working_directory_cannot_be_taken_away_and_a_replaced_one_is_told(odd: Odd) -> None:
     odd.run("mkdir -p sub; touch sub/f")
     odd.run("rm -rf /work; rmdir /work; mv /work /tmp/moved; ln -sfn /tmp /work")
-    assert odd.run("pwd; ls -A | grep -v tmp | wc -l")["stdout"] == "/work\n0\n"
+    assert odd.run("pwd; ls -d sub 2>&- | wc -l")["stdout"] == "/work\n0\n"
     odd.put("again/f", b"x").raise_for_status()
     assert odd.run("cat again/f")["stdout"] == "x"
     odd.run("rm -rf again; ln -s /tmp again")
