@@ -133,7 +133,7 @@ def test_a_private_destination_is_opened_and_closed_on_the_page(site: Site, wind
     page.get_by_role("link", name="other", exact=True).click()
     page.get_by_label("Address").fill("10.20.4.15")
     page.get_by_label("Port").fill("5432")
-    page.get_by_label("Why").fill("ledger")
+    page.locator("#s-exceptions").get_by_label("Why").fill("ledger")
     page.get_by_role("button", name="Open").click()
     expect(page.get_by_role("row", name="10.20.4.15:5432/tcp")).to_contain_text("ledger")
     for width in (375, 1280):
