@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 PATTERN_CHARACTERS = 1000
 ALTERNATIVES = 200
-_MANY = object()
+_MANY = None
+"""A part `**`."""
 _STAR = object()
 
 
@@ -26,17 +27,19 @@ class Glob:
         parts = [_MANY if part == "**" else re.compile(translated(part)) for part in cut(pattern)]
         if parts and parts[-1] is _MANY:  # what lies below, not the directory itself
             parts.append(re.compile(translated("*")))
-        self.parts: Sequence[object] = parts
+        self.parts: Sequence[re.Pattern[str] | None] = parts
 
     def matches(self, path: Sequence[str]) -> bool:
         """Back to the last `**` alone: what an earlier one took need never be taken back."""
         at = part = 0
         again: tuple[int, int] | None = None
         while at < len(path):
-            if part < len(self.parts) and self.parts[part] is _MANY:
+            is_over = part == len(self.parts)
+            wanted = None if is_over else self.parts[part]
+            if not is_over and wanted is _MANY:
                 part += 1
                 again = (part, at)
-            elif part < len(self.parts) and self.parts[part].fullmatch(path[at]):  # type: ignore[attr-defined]
+            elif wanted is not None and wanted.fullmatch(path[at]):
                 part, at = part + 1, at + 1
             elif again is not None:
                 part, at = again[0], again[1] + 1
