@@ -8,7 +8,6 @@ Ratios are what counts; times only show how noisy the machine was. Prints one ta
 import argparse
 import statistics
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 from sandboxes.engine import Box, GlobRequest, GrepRequest
@@ -122,12 +121,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=50_000)
     parser.add_argument("--only", default=",".join(PARTS))
     asked = parser.parse_known_args()[0]
-    shown = []
-    for part in asked.only.split(","):
-        for row in PARTS[part](asked):
-            print(row.shown(), flush=True)
-            shown.append(row)
-    report.keep("search", files=asked.files, rows=[asdict(row) | {"ratio": row.ratio} for row in shown])
+    report.in_parts("search", PARTS, asked, files=asked.files)
 
 
 if __name__ == "__main__":
