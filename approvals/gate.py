@@ -11,26 +11,23 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from console.workspaces import audit, permissions, rows
 from console.workspaces.errors import IdempotencyMismatch
 from console.workspaces.keys import Caller
-from console.workspaces.models import Agent, Key, Member
+from console.workspaces.models import Agent, Key
 from console.workspaces.once import KEPT_FOR
 
-from . import payloads, policy, states
+from . import payloads, policy, room, states
 from .digest import digest
-from .errors import NoReviewer, NotEnabled, PassSpent, TooMany
+from .errors import NotEnabled, PassSpent
 from .models import Action, Execution, PayloadUse
 
 PENDING_FOR = timedelta(hours=24)
 APPROVED_FOR = timedelta(minutes=10)
-OPEN_PROPOSALS = 20
-PROPOSALS_A_MINUTE = 60
-PAYLOAD_BYTES = 200 << 20  # over all open actions of an agent
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ def submit(proposal: Proposal) -> Wait | Pass:
         return _start_at_once(proposal, key, verdict)
     if not proposal.idempotency_key and (other := _joinable(proposal)):
         return Wait(other.pk, joined=True)
-    _check_can_ask(agent, proposal)
+    room.check(agent, more_bytes=sum(proposal.payloads().values()))
     action = _record(
         proposal, key, status="pending", asked=True, why_asked=verdict.why, expires_at=timezone.now() + PENDING_FOR
     )
@@ -148,7 +145,7 @@ def check_room(proposal: Proposal) -> None:
     if agent is None or verdict.effect == "allow":
         return
     if not (earlier(proposal) if proposal.idempotency_key else _joinable(proposal)):
-        _check_can_ask(agent, proposal)
+        room.check(agent, more_bytes=sum(proposal.payloads().values()))
 
 
 def _judged(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
@@ -205,42 +202,6 @@ def _left_it_so(action: Action, proposal: Proposal) -> bool:
     """A write that is done has itself changed its base: asked for again, it is not another write."""
     written = (action.result or {}).get("sha256")
     return action.status == "succeeded" and set(proposal.bases.values()) == {written}
-
-
-def _check_can_ask(agent: Agent, proposal: Proposal) -> None:
-    if not reviewers(agent).exists():
-        raise NoReviewer(
-            f"Nobody can approve for agent {agent.name}: no member besides its owner has `approvals:review`. "
-            "Ask a member with `members:manage` to give it to somebody."
-        )
-    own = Action.objects.filter(agent=agent)
-    if own.pending().count() >= OPEN_PROPOSALS:
-        raise TooMany(
-            f"{agent.name} has {OPEN_PROPOSALS} proposals waiting for a person. Wait for one, or cancel one.",
-            retry_after=30,
-        )
-    if own.filter(asked=True, created_at__gt=timezone.now() - timedelta(minutes=1)).count() >= PROPOSALS_A_MINUTE:
-        raise TooMany(f"{agent.name} proposed {PROPOSALS_A_MINUTE} times within a minute. Slow down.", retry_after=60)
-    _check_payload(agent, sum(proposal.payloads().values()))
-
-
-def _check_payload(agent: Agent, more_bytes: int) -> None:
-    if not more_bytes:
-        return
-    open_ = PayloadUse.objects.filter(action__in=Action.objects.filter(agent=agent).open())
-    held_bytes: int = open_.aggregate(total=Sum("size"))["total"] or 0
-    if held_bytes + more_bytes > PAYLOAD_BYTES:
-        raise TooMany(
-            f"{agent.name} has contents of {held_bytes} bytes in calls that have not ended; with the {more_bytes} of "
-            f"this call it would be more than {PAYLOAD_BYTES}. Wait for one to be decided, or cancel one.",
-            retry_after=30,
-        )
-
-
-def reviewers(agent: Agent) -> Any:
-    """The members who may decide for `agent` now: with `approvals:review`, and not its owner unless it allows that."""
-    able = Member.objects.current().filter(workspace=agent.workspace).with_permission(permissions.APPROVALS_REVIEW)
-    return able if agent.self_approval or agent.owner_id is None else able.exclude(pk=agent.owner_id)
 
 
 def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:

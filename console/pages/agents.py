@@ -12,7 +12,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from approvals.gate import reviewers
+from approvals.room import reviewers
 from console.workspaces import agents, members, permissions, settings
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Agent, Member, Mode

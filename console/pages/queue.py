@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals import decisions, gate, payloads, told
+from approvals import decisions, payloads, room, told
 from approvals.errors import AlreadyDecided
 from approvals.models import Action, Decision
 from console.workspaces.errors import SandgateError
@@ -169,7 +169,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
 
 def _own_agent(action: Action) -> str:
     assert action.agent
-    able = [str(member) for member in gate.reviewers(action.agent).select_related("user")]
+    able = [str(member) for member in room.reviewers(action.agent).select_related("user")]
     others = f"{listed(able)} can." if able else "No other reviewer is there."
     return f"Nobody approves for an agent they own. {others} You can deny it."
 

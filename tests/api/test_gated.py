@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from approvals import decisions, digest, gate, payloads
+from approvals import decisions, digest, gate, payloads, room
 from approvals.models import Action, Execution
 from console.workspaces import agents, db, members, permissions
 from console.workspaces.models import Agent
@@ -316,7 +316,7 @@ async def test_a_workspace_keys_command_waits_for_nobody_and_is_no_wait(ask, pla
 
 
 async def test_a_call_refused_for_want_of_room_leaves_no_content(ask, place, monkeypatch):
-    monkeypatch.setattr(gate, "OPEN_PROPOSALS", 1)
+    monkeypatch.setattr(room, "OPEN_PROPOSALS", 1)
     kept, refused = (f"# {name} {place.sandbox.pk}\n" + "x" * 5000 for name in ("kept", "refused"))
     assert (await run(ask, place, kept)).json()["code"] == "pending_approval"
     assert (await run(ask, place, refused)).json()["code"] == "too_many"

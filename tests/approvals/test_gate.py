@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from approvals import decisions, gate
+from approvals import decisions, gate, room
 from approvals.errors import NoReviewer, PassSpent, TooMany, WrongDigest
 from approvals.models import Action, Execution
 from console.workspaces import agents, audit, keys, members, once, permissions
@@ -215,7 +215,7 @@ def test_without_a_reviewer_the_agent_hears_so_at_once(cast):
 
 def test_open_proposals_are_bounded(cast):
     caller = cast.caller(cast.scout)
-    for number in range(gate.OPEN_PROPOSALS):
+    for number in range(room.OPEN_PROPOSALS):
         pending(caller, f"echo {number}")
     with pytest.raises(TooMany):
         gate.submit(run(caller, "echo more"))
@@ -223,7 +223,7 @@ def test_open_proposals_are_bounded(cast):
 
 def test_proposals_a_minute_are_bounded_cancelled_ones_included(cast):
     caller = cast.caller(cast.scout)
-    for number in range(gate.PROPOSALS_A_MINUTE):
+    for number in range(room.PROPOSALS_A_MINUTE):
         assert gate.cancel(pending(caller, f"echo {number}"), by=caller)
     with pytest.raises(TooMany):
         gate.submit(run(caller, "echo more"))

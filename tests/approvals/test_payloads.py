@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 
-from approvals import gate, payloads
+from approvals import gate, payloads, room
 from approvals.errors import TooMany
 from approvals.leftovers import Leftovers
 from approvals.models import Action, PayloadUse
@@ -104,7 +104,7 @@ def test_room_is_asked_for_by_those_alone_who_ask(cast):
 
 
 def test_room_is_there_for_a_key_that_came_before(cast, monkeypatch):
-    monkeypatch.setattr(gate, "OPEN_PROPOSALS", 1)
+    monkeypatch.setattr(room, "OPEN_PROPOSALS", 1)
     scout = cast.caller(cast.scout)
     pending(scout, idempotency_key="k")
     gate.check_room(run(scout, idempotency_key="k"))
