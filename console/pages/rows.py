@@ -12,8 +12,9 @@ from sandboxes.models import Command
 from sandboxes.toolsets.two import edit
 
 from . import bash, diff
-from .cards import Flag, flag_of, kept_text
 from .fates import Fate, commands_of, fate
+from .flags import Flag, flag_of
+from .texts import kept_text
 from .words import number
 
 ROW_CHARS = 120
