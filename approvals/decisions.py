@@ -13,7 +13,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.members import by_need
 from console.workspaces.models import Member, Workspace
 
-from . import states
+from . import memory, states
 from .errors import AlreadyDecided, WrongDigest
 from .gate import APPROVED_FOR
 from .models import Action, Decision
@@ -47,6 +47,8 @@ def decide(
     fields: dict[str, Any] = {"decided_by": "reviewer", "decided_at": timezone.now(), "end_reason": reason}
     if verdict == "approve":
         fields["start_by"] = timezone.now() + APPROVED_FOR
+    else:
+        fields["retry_at"] = memory.retry_at(action)
     moved = states.advance(
         action, old="pending", new=VERDICTS[verdict], actor=audit.Actor("member", by.pk),
         where=Q(digest=digest, expires_at__gt=Now()), **fields,
@@ -54,6 +56,8 @@ def decide(
     if not moved:
         raise AlreadyDecided(already(action.pk))
     Decision.objects.create(action=action, by=by, verdict=verdict, reason=reason, digest=digest, via=via)
+    if verdict == "deny":
+        memory.count_denial(action)
     action.refresh_from_db()
     return action
 

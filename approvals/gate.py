@@ -21,7 +21,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key
 from console.workspaces.once import KEPT_FOR
 
-from . import payloads, policy, room, states
+from . import memory, payloads, policy, room, states
 from .digest import digest
 from .errors import NotEnabled, PassSpent
 from .models import Action, Execution, PayloadUse
@@ -111,14 +111,18 @@ def submit(proposal: Proposal) -> Wait | Pass:
             return Wait(known.pk)
         _of(proposal).update(idempotency_key=None)  # what had it is too old to be found
     agent, verdict = _judged(proposal)
+    if verdict.effect == "ask" and not proposal.idempotency_key and (other := _joinable(proposal)):
+        return Wait(other.pk, joined=True)
+    if agent and proposal.kind != "read" and (denied := memory.cooling(agent, key)):
+        return _deny_again(proposal, denied)
     if agent is None or verdict.effect == "allow":
         return _start_at_once(proposal, key, verdict)
-    if not proposal.idempotency_key and (other := _joinable(proposal)):
-        return Wait(other.pk, joined=True)
     room.check(agent, more_bytes=sum(proposal.payloads().values()))
+    proposal, denied_before = memory.reminded(proposal)
     action = _record(
-        proposal, key, status="pending", asked=True, why_asked=verdict.why, expires_at=timezone.now() + PENDING_FOR
-    )
+        proposal, key, status="pending", asked=True, why_asked=verdict.why, expires_at=timezone.now() + PENDING_FOR,
+        denied_before=denied_before,
+    )  # fmt: skip
     # Not the environment: it may hold secrets, and the digest binds it.
     about = {name: proposal.profile.get(name) for name in ("image", "network", "settings_version")}
     states.announce(action, status="pending", actor=caller.actor, profile=about)
@@ -238,6 +242,18 @@ def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) ->
     rows.insert(Execution(action=action, nonce=secrets.token_hex(16)))
     states.announce(action, status="running", actor=proposal.caller.actor, why=verdict.why)
     return Pass(_MINT, action)
+
+
+def _deny_again(proposal: Proposal, denied: Action) -> Wait:
+    """What a person said no to a moment ago: nobody is asked again before its cool-down is over."""
+    room.check_pace(denied.agent)
+    now, why = timezone.now(), memory.why_cooling(denied)
+    action = _record(
+        proposal, denied.digest, status="denied", decided_by="system", approvals_needed=0, decided_at=now, ended_at=now,
+        end_reason=why, denied_before=denied.pk, retry_at=denied.retry_at,
+    )  # fmt: skip
+    states.announce(action, status="denied", actor=audit.SYSTEM, reason=why, denied_before=denied.pk)
+    return Wait(action.pk)
 
 
 @transaction.atomic

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from math import ceil
 from typing import Any
 
 from django.db import models
@@ -76,6 +77,8 @@ class Action(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     delivered_at = models.DateTimeField(null=True)
+    retry_at = models.DateTimeField(null=True)  # of a denial: until then the same call is denied at once
+    denied_before = models.CharField(max_length=40, blank=True)  # the action whose denial this comes after
 
     objects = ActionQuerySet.as_manager()
 
@@ -125,12 +128,19 @@ class Action(models.Model):
         return {
             "executed": self.executed,
             "decided_by": self.decided_by,
+            "human_decided": self.decided_by == "reviewer",
             "reason": self.end_reason,
             "edited": False,
             "result": self.result,
             "error": self.error,
             "may_retry": self.status in states.MAY_RETRY and "next_action" not in (self.error or {}),  # that waits
+            **self._retry_after(),
         }
+
+    def _retry_after(self) -> dict[str, int]:
+        """In how many seconds the same may be proposed again."""
+        left = self.retry_at - timezone.now() if self.retry_at and self.status == "denied" else timedelta()
+        return {"retry_after": ceil(left.total_seconds())} if left > timedelta() else {}
 
 
 class Decision(models.Model):
@@ -164,6 +174,38 @@ class Execution(models.Model):
 
     def __str__(self) -> str:
         return self.action_id
+
+
+class SuspensionQuerySet(models.QuerySet["Suspension"]):
+    def open_in(self, workspace: Workspace) -> SuspensionQuerySet:
+        """Of agents that are still there, the oldest first."""
+        open_ = self.filter(agent__workspace=workspace, agent__archived_at=None, lifted_at=None)
+        return open_.select_related("agent").order_by("suspended_at")
+
+
+class Suspension(models.Model):
+    """From here until it is lifted an agent's rules and grants allow nothing: what they would allow asks."""
+
+    agent = models.ForeignKey(Agent, models.PROTECT, related_name="suspensions")
+    why = models.CharField(max_length=200)
+    suspended_at = models.DateTimeField(default=timezone.now)
+    lifted_at = models.DateTimeField(null=True)
+    lifted_by = models.ForeignKey(Member, models.PROTECT, null=True, related_name="+")
+    lift_reason = models.TextField(blank=True)
+
+    objects = SuspensionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["agent"], condition=Q(lifted_at=None), name="suspension_open_once"),
+            models.CheckConstraint(
+                condition=Q(lifted_at=None, lifted_by=None) | Q(lifted_at__isnull=False, lifted_by__isnull=False),
+                name="suspension_lifted_by_somebody",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent}: {self.why}"
 
 
 class PayloadUse(models.Model):

@@ -6,7 +6,7 @@ Owns the limits on what waits, and who may review for an agent. Must never decid
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Sum
+from django.db.models import Q, Sum
 from django.utils import timezone
 
 from console.workspaces import permissions
@@ -33,9 +33,15 @@ def check(agent: Agent, *, more_bytes: int) -> None:
             f"{agent.name} has {OPEN_PROPOSALS} proposals waiting for a person. Wait for one, or cancel one.",
             retry_after=30,
         )
-    if own.filter(asked=True, created_at__gt=timezone.now() - timedelta(minutes=1)).count() >= PROPOSALS_A_MINUTE:
-        raise TooMany(f"{agent.name} proposed {PROPOSALS_A_MINUTE} times within a minute. Slow down.", retry_after=60)
+    check_pace(agent)
     _check_payload(agent, more_bytes)
+
+
+def check_pace(agent: Agent) -> None:
+    """Of what asked, and of what was denied at once: that costs nobody's attention, and rows all the same."""
+    lately = Action.objects.filter(agent=agent, created_at__gt=timezone.now() - timedelta(minutes=1))
+    if lately.filter(Q(asked=True) | Q(status="denied")).count() >= PROPOSALS_A_MINUTE:
+        raise TooMany(f"{agent.name} proposed {PROPOSALS_A_MINUTE} times within a minute. Slow down.", retry_after=60)
 
 
 def _check_payload(agent: Agent, more_bytes: int) -> None:

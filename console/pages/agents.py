@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from approvals.models import Suspension
 from approvals.room import reviewers
 from console.workspaces import agents, members, permissions, settings
 from console.workspaces.errors import SandgateError
@@ -34,7 +35,7 @@ SAME: dict[str, str] = {
     Mode.RULES: "run and write, always",
     Mode.NEVER: "",
 }
-CHOICES = ("toolset", "command_mode", "write_mode", "network")
+CHOICES = ("toolset", "command_mode", "write_mode", "network", "cool_down_min")
 EXCEPTION_FAULTS = {
     "address": "Address: one IPv4 address of another machine, such as 10.1.2.3.",
     "port": "Port: a whole number, 1 to 65535.",
@@ -66,7 +67,12 @@ def listed(request: Any) -> HttpResponseBase:
     return render(
         request,
         "agents/list.html",
-        {"agents": _listed(here.workspace.pk), "error": error, "sent": request.POST},
+        {
+            "agents": _listed(here.workspace.pk),
+            "suspended": Suspension.objects.open_in(here.workspace),
+            "error": error,
+            "sent": request.POST,
+        },
         status=400 if error else 200,
     )
 
@@ -137,6 +143,9 @@ def _save(agent: Agent, post: Any, *, by: Member) -> faults.Faults:
     if "protected_more" in post:
         sent["protected_more"] = limits.listed(post["protected_more"])
         wrong |= protected.of_patterns(sent["protected_more"])
+    if "cool_down_min" in post:
+        sent["cool_down_min"] = limits.whole(post["cool_down_min"])
+        wrong |= faults.of_cool_down(sent["cool_down_min"])
     try:
         if not wrong:
             agents.change_tools(agent, by=by, toolset=int(post.get("toolset", "")), **sent)

@@ -7,7 +7,7 @@ without faults still goes to the act, which decides.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from console.workspaces import settings
+from console.workspaces import agents, settings
 from console.workspaces.errors import Invalid, SandgateError
 from console.workspaces.settings import Number, Range
 
@@ -26,6 +26,14 @@ def told(found: Faults) -> str:
     if "" in found:
         return f"{found['']} Nothing was changed."
     return f"Nothing was changed: {number(len(found), 'field is', 'fields are')} not right."
+
+
+def of_cool_down(minutes: int | str) -> Faults:
+    try:
+        agents.check_cool_down(minutes)
+    except Invalid:
+        return {"cool_down_min": f"Cool-down: a whole number of minutes, 0 to {agents.COOL_DOWN_MOST_MIN}."}
+    return {}
 
 
 def of_limits(sent: Mapping[str, Mapping[str, Any]], spans: Mapping[str, Range], *, up_to: str) -> Faults:

@@ -104,3 +104,8 @@ def _number(text: str, words: Words) -> Number | str:
 def listed(text: str) -> list[str]:
     """One name a line."""
     return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def whole(text: str) -> int | str:
+    """A text that is no number stays one."""
+    return int(text) if text.strip().isdecimal() and len(text) < 7 else text

@@ -13,15 +13,15 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals import decisions, payloads, room, told
+from approvals import decisions, lineage, payloads, room, told
 from approvals.errors import AlreadyDecided
-from approvals.models import Action, Decision
+from approvals.models import Action, Decision, Suspension
 from console.workspaces.errors import SandgateError
 from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, fates, kept, rows
+from . import cards, denials, fates, kept, rows
 from .shell import LOOK, member_page
 from .words import listed
 
@@ -44,7 +44,8 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
         return render(request, "partials/_row.html", row)
     if part in ("card", "fate") and action_id:
         return render(request, {"card": "partials/_card.html", "fate": "partials/_fate_alone.html"}[part], shown)
-    return render(request, "queue/queue.html", {**_list(request), **shown, "open_id": action_id})
+    more = {"open_id": action_id, "suspended": Suspension.objects.open_in(request.here.workspace)}
+    return render(request, "queue/queue.html", {**_list(request), **shown, **more})
 
 
 @member_page("queue", *LOOK, methods=("POST",))
@@ -140,6 +141,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
     """All of a card. `may_approve` is the page's; deciding checks again."""
     member, decision = request.here.member, _decision(action)
     matter = cards.matter(action)
+    matter.sheets += denials.sheets(action) if matter.sheets else []
     command = fates.commands_of([action]).get(action.pk)
     own = action.agent is not None and action.agent.owner_id == member.pk and not action.agent.self_approval
     open_ = action.status == "pending" and (action.expires_at or timezone.now()) > timezone.now()
@@ -148,6 +150,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "matter": matter,
         "sandbox": Sandbox.objects.filter(pk=action.sandbox_id).first(),
         "before": _before(request, action),
+        "parents": rows.of(lineage.chain(action)),
         "may_decide": open_ and request.here.may_review,
         "may_approve": open_ and request.here.may_review and not own and not matter.undrawable,
         "own": _own_agent(action) if own else "",

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import agents, audit, kept, keys, members, people, protected, queue, sandboxes, shell, workspace
+from . import agents, audit, kept, keys, members, people, protected, queue, sandboxes, shell, suspensions, workspace
 
 urlpatterns = [
     path("", people.front, name="front"),
@@ -30,6 +30,7 @@ urlpatterns = [
     path("w/<str:workspace_id>/agents/<str:agent_id>/run", agents.run_permission, name="agent-run"),
     path("w/<str:workspace_id>/agents/<str:agent_id>/network", agents.network_exception, name="agent-network"),
     path("w/<str:workspace_id>/agents/<str:agent_id>/exempt", protected.exemption, name="agent-exempt"),
+    path("w/<str:workspace_id>/agents/<str:agent_id>/lift", suspensions.lift, name="lift-suspension"),
     path("w/<str:workspace_id>/members", members.listed, name="members"),
     path("w/<str:workspace_id>/members/<str:member_id>", members.permissions, name="member"),
     path("w/<str:workspace_id>/settings", workspace.changed, name="workspace"),

@@ -14,7 +14,18 @@ from .models import Agent, Member, Mode, Workspace
 TOOLSETS = {1: "1, plain", 2: "2, hash-anchored"}
 SWITCHES = ("sandbox_enabled", "persistent_allowed", "writable_root_allowed")
 PROTECTED = ("protected_more", "protected_exempt")
-SETTINGS = (*SWITCHES, "toolset", "command_mode", "write_mode", "network", "images", "limits", *PROTECTED)
+COOL_DOWN_MOST_MIN = 24 * 60
+SETTINGS = (
+    *SWITCHES,
+    "toolset",
+    "cool_down_min",
+    "command_mode",
+    "write_mode",
+    "network",
+    "images",
+    "limits",
+    *PROTECTED,
+)
 
 
 @transaction.atomic
@@ -56,12 +67,19 @@ def _checked(agent: Agent, settings: dict[str, Any]) -> dict[str, Any]:
     for name in ("command_mode", "write_mode"):
         if settings.get(name, Mode.RULES) not in Mode.values:
             raise Invalid(f"`{name}` is one of {', '.join(Mode.values)}.", field=name)
+    check_cool_down(settings.get("cool_down_min", 0))
     for name in SWITCHES:
         if not isinstance(settings.get(name, False), bool):
             raise Invalid(f"`{name}` is true or false.", field=name)
     if settings.get("network", "none") not in ("none", "public"):
         raise Invalid("`network` is none or public.", field="network")
     return settings | _of_sandboxes(agent.workspace, settings)
+
+
+def check_cool_down(minutes: Any) -> None:
+    if isinstance(minutes, bool) or not isinstance(minutes, int) or not 0 <= minutes <= COOL_DOWN_MOST_MIN:
+        why = f"`cool_down_min` is 0 to {COOL_DOWN_MOST_MIN} minutes, not {minutes!r}."
+        raise Invalid(why, field="cool_down_min")
 
 
 def _of_sandboxes(workspace: Workspace, settings: dict[str, Any]) -> dict[str, Any]:

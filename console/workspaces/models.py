@@ -147,6 +147,7 @@ class Agent(models.Model):
     command_mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.RULES)
     write_mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.RULES)
     self_approval = models.BooleanField(default=False)
+    cool_down_min = models.PositiveSmallIntegerField(default=30)  # so long a denied call is denied at once
     network = models.CharField(max_length=10, default="public")  # the most it may have
     persistent_allowed = models.BooleanField(default=False)
     writable_root_allowed = models.BooleanField(default=False)

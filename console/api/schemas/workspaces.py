@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
+from console.workspaces import agents, protected, settings
 from console.workspaces import models as rows
-from console.workspaces import protected, settings
 from console.workspaces.stock import STOCK_IMAGES
 
 from .shared import Answer, Body, OneLine, Time, shown
@@ -81,6 +81,9 @@ class AgentTools(Body):
     toolset: Literal[1, 2] | None = None
     command_mode: Mode | None = None
     write_mode: Mode | None = None
+    cool_down_min: int | None = Field(
+        None, ge=0, le=agents.COOL_DOWN_MOST_MIN, description="Minutes for which a denied call is denied at once."
+    )
     network: Literal["none", "public"] | None = Field(None, description="The most that its sandboxes may have.")
     persistent_allowed: bool | None = None
     writable_root_allowed: bool | None = None
@@ -99,6 +102,7 @@ class AgentToolsNow(Answer):
     toolset: Literal[1, 2]
     command_mode: Mode
     write_mode: Mode
+    cool_down_min: int
     network: Literal["none", "public"]
     persistent_allowed: bool
     writable_root_allowed: bool
