@@ -3,7 +3,7 @@
 import os
 import re
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from warnings import filterwarnings
 
 import structlog
@@ -171,6 +171,19 @@ TIMER_DIVISOR = float(os.environ.get("SANDGATE_TIMER_DIVISOR") or 1)
 
 # Who asks /metrics from another machine, or through a proxy, sends this as a bearer; without it nobody may from there.
 METRICS_TOKEN = os.environ.get("SANDGATE_METRICS_TOKEN", "")
+
+# Heads of the audit chains go here each hour, so that no change of the database can hide: see docs/audit.md.
+AUDIT_HEADS = {
+    place: os.environ.get(f"SANDGATE_AUDIT_HEAD_{place.upper()}", "") for place in ("file", "syslog", "mail", "webhook")
+}
+# Networks that are not public and that webhooks may reach all the same, comma separated.
+WEBHOOK_NETWORKS = [each.strip() for each in os.environ.get("SANDGATE_WEBHOOK_NETWORKS", "").split(",") if each.strip()]
+# smtp://user:password@host:587, or smtps:// for TLS from the first byte; STARTTLS is used on 587.
+MAIL = urlsplit(os.environ.get("SANDGATE_SMTP") or "smtp://localhost:25")
+EMAIL_HOST, EMAIL_PORT, EMAIL_TIMEOUT = MAIL.hostname or "localhost", MAIL.port or 25, 10
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(MAIL.username or ""), unquote(MAIL.password or "")
+EMAIL_USE_SSL, EMAIL_USE_TLS = MAIL.scheme == "smtps", MAIL.scheme == "smtp" and MAIL.port == 587
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = os.environ.get("SANDGATE_MAIL_FROM") or "sandgate@localhost"
 
 # What `bin/up` found out about Docker and gVisor; None when it never ran on this state directory.
 ENGINE = state.engine(VAR)

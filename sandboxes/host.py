@@ -15,6 +15,7 @@ from django.conf import settings
 from console.workspaces import bus, changes, db
 from console.workspaces.errors import SandgateError
 
+from . import hourly
 from .boxes import Boxes
 from .clock import Clock
 from .dispatch import Dispatcher
@@ -102,6 +103,7 @@ class Hub:
                 tasks.create_task(self.dispatcher.run())
                 tasks.create_task(self._clock.run())
                 tasks.create_task(self.boxes.pool.run())
+                tasks.create_task(hourly.run())
                 self._ready.set()
         finally:
             # Cancelled already: each step of the way down must still be allowed to finish.

@@ -245,7 +245,8 @@ class Permission(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One link of a workspace's chain: `hash` covers this row and the hash before it. Never changed, never deleted."""
+    """One link of a workspace's chain: `hash` covers this row and the hash before it. Never changed; what `audit_prune`
+    has exported is the only thing that is ever deleted."""
 
     workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="audit")
     seq = models.BigIntegerField()
@@ -260,10 +261,28 @@ class AuditEntry(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "seq"], name="audit_seq_once")]
-        indexes = [models.Index(fields=["workspace", "subject_id"], name="audit_subject")]
+        indexes = [
+            models.Index(fields=["workspace", "subject_id"], name="audit_subject"),
+            models.Index(fields=["workspace", "actor_id", "seq"], name="audit_actor"),
+            models.Index(fields=["workspace", "event", "seq"], name="audit_event"),
+            models.Index(fields=["workspace", "at"], name="audit_at"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.seq} {self.event}"
+
+
+class HeadPlace(models.Model):
+    """A place outside that heads of the chains are sent to: what it has, and how the last try went."""
+
+    place = models.CharField(max_length=10, primary_key=True)  # file, syslog, mail, webhook
+    sent = models.JSONField(default=dict)  # workspace → number of the last head that arrived
+    sent_at = models.DateTimeField(null=True)
+    tried_at = models.DateTimeField(null=True)
+    error = models.CharField(max_length=500, blank=True)  # of the last try; empty when it went well
+
+    def __str__(self) -> str:
+        return self.place
 
 
 class Change(models.Model):

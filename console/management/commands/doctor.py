@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from console import first_run
-from console.workspaces import audit
+from console.workspaces import audit, audit_heads
 from console.workspaces.models import Agent, Workspace
 from sandboxes.engine import doctor
 from sandboxes.engine.machine import Check
@@ -132,3 +132,6 @@ def _database() -> Iterator[Check]:
     ]
     detail = broken[0] if broken else "every row follows the one before"
     yield Check("audit chain", not broken, detail, "Somebody changed rows by hand. Compare with a backup.")
+    for place in audit_heads.standing():
+        fix = f"See SANDGATE_AUDIT_HEAD_{place.place.upper()}; it is tried again each hour."
+        yield Check(f"audit heads, {place.place}", not place.error, place.said, fix)
