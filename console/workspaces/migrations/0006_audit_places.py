@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('workspaces', '0004_protected_paths'),
+        ('workspaces', '0005_cool_down'),
     ]
 
     operations = [
