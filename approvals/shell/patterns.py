@@ -1,0 +1,160 @@
+"""The pattern language of command rules, over the words of one call, never over text.
+
+A pattern is a sequence of words and matches every call that begins with them: `git log` allows `git log --oneline`.
+In a word `*` stands for any characters of that word; one that begins with `*` is never an option. The last word may say
+what else there can be: `<nothing>`, `<no-flags>` (more words, none of them an option), `<rest:WORD>` (more words, each
+like WORD). The program is matched as typed: `git` is not `/tmp/git`.
+
+`allows` is stricter than the words (never.py, options.py), `forbids` is wider: any path to the program, options in any
+order and spelling. Pure; must never be given text that was not read by this package.
+"""
+
+import posixpath
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from .never import never_by_rule
+from .options import dangers, name_of_option
+
+NOTHING, NO_FLAGS = "<nothing>", "<no-flags>"
+_REST = re.compile(r"<rest:(.+)>", re.DOTALL)
+# They reach other machines or run what files say: a rule has to say what they do, and that no more words may follow.
+CLOSED = frozenset(
+    "ssh scp sftp rsync curl wget aria2c make gmake ninja cmake npm npx pnpm pnpx yarn bun bunx pip pip3 pipx docker"
+    " podman kubectl helm terraform cargo go gem bundle composer mvn gradle apt apt-get".split()
+)
+# Their second word says nothing yet of what they do.
+_TWO_DEEP = frozenset("stash remote worktree submodule notes reflog bisect bundle sparse-checkout commit-graph".split())
+# The options before a sub-command whose value is the next word.
+_BEFORE = {
+    "git": frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix")),
+    "docker": frozenset(("-H", "--host", "-c", "--context", "-l", "--log-level", "--config")),
+    "npm": frozenset(("--prefix", "-C", "--workspace", "-w")),
+    "kubectl": frozenset(("-n", "--namespace", "--context", "--kubeconfig")),
+}
+_SAME = {  # other spellings of an option
+    "rm": {"R": "r", "recursive": "r", "force": "f"},
+    "cp": {"R": "r", "recursive": "r", "force": "f"},
+    "chmod": {"recursive": "R"},
+    "chown": {"recursive": "R"},
+    "git": {"force": "f"},
+}
+_LONG_SINGLE = frozenset(("find", "java", "openssl", "terraform", "go"))  # one dash, and a word
+
+
+@lru_cache(maxsize=1024)
+def _word(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def _is(pattern: str, word: str) -> bool:
+    if pattern.startswith("*") and word.startswith("-"):
+        return False
+    return _word(pattern).fullmatch(word) is not None
+
+
+def _split(pattern: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Its words, and how it closes."""
+    last = pattern[-1] if pattern else ""
+    closes = last in (NOTHING, NO_FLAGS) or _REST.fullmatch(last) is not None
+    return (tuple(pattern[:-1]), last) if closes else (tuple(pattern), "")
+
+
+def matches(pattern: Sequence[str], argv: Sequence[str]) -> bool:
+    words, closing = _split(pattern)
+    if not words or len(argv) < len(words) or not all(map(_is, words, argv)):
+        return False
+    return _closes(closing, argv[len(words) :])
+
+
+def _closes(closing: str, rest: Sequence[str]) -> bool:
+    if closing == NOTHING:
+        return not rest
+    if closing == NO_FLAGS:
+        return not any(word.startswith("-") for word in rest)
+    if each := _REST.fullmatch(closing):
+        return all(_is(each[1], word) for word in rest)
+    return True
+
+
+def allows(pattern: Sequence[str], argv: Sequence[str]) -> bool:
+    """Whether a rule with this pattern lets this call through."""
+    if not matches(pattern, argv) or never_by_rule(argv) or pattern_fault(pattern):
+        return False
+    return _is_exact(pattern) or all(_names(pattern, word) for word in dangers(argv))
+
+
+def _is_exact(pattern: Sequence[str]) -> bool:
+    """One call, word for word: who made the rule has read all of it."""
+    return pattern[-1] == NOTHING and not any("*" in word for word in pattern)
+
+
+def _names(pattern: Sequence[str], word: str) -> bool:
+    option = name_of_option(word)
+    return any(word == each or (option != word and each.startswith(f"{option}=")) for each in pattern if each != "*")
+
+
+def pattern_fault(pattern: Sequence[str]) -> str:
+    """Why a rule that allows must not have this pattern; empty when it may."""
+    words, closing = _split(pattern)
+    if not words or not all(words):
+        return "A pattern begins with the name of a program."
+    if "*" in words[0]:
+        return "A pattern names its program in full, without `*`."
+    if any(_split((word,))[1] for word in words):
+        return "What closes a pattern stands at its end, once."
+    if why := never_by_rule(words):
+        return why
+    return _too_wide(posixpath.basename(words[0]), words[1:], closing)
+
+
+def _too_wide(name: str, words: tuple[str, ...], closing: str) -> str:
+    if name == "git" and "*" in words[0]:
+        return "A pattern names git's sub-command in full."
+    if name == "git" and words[0] in _TWO_DEEP and len(words) < 2 and not closing:
+        return f"A pattern with `git {words[0]}` says what it does, such as `git {words[0]} list`, or closes."
+    if name in CLOSED and (not words or not words[0].strip("*") or not closing):
+        return f"A pattern with `{name}` says what it does and closes with {NOTHING}, {NO_FLAGS} or <rest:…>."
+    return ""
+
+
+def forbids(pattern: Sequence[str], argv: Sequence[str]) -> bool:
+    """Whether a rule with this pattern denies this call. Best effort: what it misses asks."""
+    words, closing = _split(pattern)
+    if not words or not argv:
+        return False
+    name = argv[0] if "/" in words[0] else posixpath.basename(argv[0])
+    if closing:
+        return matches(pattern, (name, *argv[1:]))
+    if not _is(words[0], name):
+        return False
+    wanted, wanted_options = _parts(name, words[1:])
+    given, options = _parts(name, tuple(argv[1:]))
+    if len(given) < len(wanted) or not all(map(_is, wanted, given)):
+        return False
+    return all(any(_same_option(each, option) for option in options) for each in wanted_options)
+
+
+def _parts(name: str, words: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Operands, and options one by one: `-rf` is `r` and `f`."""
+    operands, options, skip = [], [], False
+    same, before = _SAME.get(name, {}), _BEFORE.get(name, frozenset())
+    for word in words:
+        if skip:
+            skip = False
+        elif not word.startswith("-") or word == "-":
+            operands.append(word)
+        else:
+            skip = not operands and word in before
+            single = not word.startswith("--") and name not in _LONG_SINGLE
+            parts = list(word[1:]) if single else [word.lstrip("-")]
+            options += [same.get(part, part) for part in parts if part]
+    return operands, options
+
+
+def _same_option(wanted: str, given: str) -> bool:
+    """Long options may be cut short by whoever calls."""
+    if len(wanted) == 1 or len(given) == 1 or "=" in wanted or "*" in wanted:
+        return _is(wanted, given)
+    return wanted == given or wanted.startswith(given.split("=")[0])

@@ -1,0 +1,54 @@
+"""Real bash in an empty environment, where each program is a stub that writes down how it was called."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+NAMES = "ls cat wc head grep git pytest sort rm curl id sh env xargs find x y".split()
+BUILTINS = frozenset(
+    subprocess.run(["/bin/bash", "-c", "compgen -b"], capture_output=True, text=True, check=True).stdout.split()
+)
+# The words of each call, NUL after each, in the order in which the programs were started.
+STUB = """#!/bin/sh
+printf '%s\\0' "${{0##*/}}" "$@" '<end>' >>"{log}"
+"""
+
+
+def is_seen(name: str) -> bool:
+    """Whether a stub can stand for it."""
+    return name not in BUILTINS and "/" not in name and name not in (".", "..")
+
+
+@dataclass
+class Bash:
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.log, self.path, self.work = self.folder / "log", self.folder / "bin", self.folder / "work"
+        self.path.mkdir()
+        self.work.mkdir()
+
+    def stub(self, *names: str) -> None:
+        for name in filter(is_seen, names):
+            program = self.path / name
+            if not program.exists():
+                program.write_text(STUB.format(log=self.log))
+                program.chmod(0o755)
+
+    def runs(self, line: str, *, path: str = "", stdin: str = "") -> list[tuple[str, ...]]:
+        """What it started, as often as it started it. Builtins are not seen."""
+        self.log.write_bytes(b"")
+        environment = {"PATH": f"{self.path}{path and ':' + path}"}
+        subprocess.run(
+            ["/bin/bash", "--noprofile", "--norc", "-c", line],
+            env=environment, cwd=self.work, input=stdin.encode(), capture_output=True, timeout=10, check=False,
+        )  # fmt: skip
+        calls: list[tuple[str, ...]] = []
+        words: list[str] = []
+        for word in self.log.read_bytes().decode().split("\0")[:-1]:
+            if word == "<end>":
+                calls.append(tuple(words))
+                words = []
+            else:
+                words.append(word)
+        return calls
