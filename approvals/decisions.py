@@ -1,4 +1,8 @@
-"""Deciding: one decision counts, whoever clicks how often in how many places."""
+"""Deciding: one decision counts, whoever clicks how often in how many places.
+
+An action takes as many approvals as it needs, each by another reviewer and of this digest; one denial is enough, as
+long as nothing has started. Must never take an approval of a page that did not show the whole text.
+"""
 
 from typing import Any, Literal
 
@@ -13,10 +17,10 @@ from console.workspaces.keys import Caller
 from console.workspaces.members import by_need
 from console.workspaces.models import Member, Workspace
 
-from . import memory, states
-from .errors import AlreadyDecided, WrongDigest
+from . import memory, selves, states, votes
+from .errors import AlreadyDecided, NotSeen, WrongDigest
 from .gate import APPROVED_FOR
-from .models import Action, Decision
+from .models import Action, View
 
 VERDICTS = {"approve": "approved", "deny": "denied"}
 
@@ -29,9 +33,30 @@ def decide(
     by: Member,
     digest: str,
     reason: str = "",
-    via: Literal["page", "api"] = "page",
+    via: Literal["page", "api"] = "api",
+    view: View | None = None,
 ) -> Action:
-    """The action as decided. Raises PermissionDenied, Invalid, WrongDigest, or AlreadyDecided naming who was first."""
+    """The action as decided, or still pending when it needs another approval. `view`: what was shown, which approving
+    on a page takes. Raises PermissionDenied, Invalid, WrongDigest, NotSeen, or AlreadyDecided naming who was first."""
+    reason = reason.strip()
+    _check(action, verdict, by=by, digest=digest, reason=reason)
+    if verdict == "approve" and via == "page" and not _shows(view, action, by):
+        raise NotSeen(action.pk)
+    Action.objects.select_for_update().get(pk=action.pk)  # approvals are counted one after the other
+    told = _told(action, by, via, view)
+    if verdict == "approve" and votes.is_one_of_more(action, by=by, digest=digest):
+        votes.record(action, verdict, by=by, digest=digest, reason=reason, via=via, told=told)
+    elif _moved(action, verdict, by=by, digest=digest, reason=reason, told=told):
+        votes.keep(action, verdict, by=by, digest=digest, reason=reason, via=via)
+        if verdict == "deny":
+            memory.count_denial(action)
+    else:
+        raise AlreadyDecided(already(action.pk))
+    action.refresh_from_db()
+    return action
+
+
+def _check(action: Action, verdict: str, *, by: Member, digest: str, reason: str) -> None:
     check_may_decide(action, verdict, by=by)
     if verdict not in VERDICTS:
         raise Invalid(f"A verdict is approve or deny, not {verdict!r}.", field="verdict")
@@ -39,36 +64,46 @@ def decide(
         raise WrongDigest(
             f"The Agent Tools of {action.agent.name} changed after {action.pk} was proposed. It cannot run."
         )
-    reason = reason.strip()
     if verdict == "deny" and not reason:
         raise Invalid("Say why. The agent is told this.", field="reason")
     if digest != action.digest:
         raise WrongDigest(f"{action.pk} is not what was on your page. Look at it again; nothing was decided.")
-    fields: dict[str, Any] = {"decided_by": "reviewer", "decided_at": timezone.now(), "end_reason": reason}
+
+
+def _shows(view: View | None, action: Action, by: Member) -> bool:
+    return view is not None and (view.action_id, view.member_id, view.digest) == (action.pk, by.pk, action.digest)
+
+
+def _told(action: Action, by: Member, via: str, view: View | None) -> dict[str, Any]:
+    """For the audit row: through which door, when it was shown, and whether they decide for what is their own."""
+    shown = {"shown_at": view.shown_at.isoformat(timespec="milliseconds")} if view else {}
+    return {"via": via, **shown, **({"self": True} if selves.why(action, by) else {})}
+
+
+def _moved(action: Action, verdict: str, *, by: Member, digest: str, reason: str, told: dict[str, Any]) -> bool:
+    now = timezone.now()
+    fields: dict[str, Any] = {"decided_by": "reviewer", "decided_at": now, "end_reason": reason}
     if verdict == "approve":
-        fields["start_by"] = timezone.now() + APPROVED_FOR
+        fields["start_by"] = now + APPROVED_FOR
     else:
         fields["retry_at"] = memory.retry_at(action)
-    moved = states.advance(
-        action, old="pending", new=VERDICTS[verdict], actor=audit.Actor("member", by.pk),
-        where=Q(digest=digest, expires_at__gt=Now()), **fields,
-    )  # fmt: skip
-    if not moved:
-        raise AlreadyDecided(already(action.pk))
-    Decision.objects.create(action=action, by=by, verdict=verdict, reason=reason, digest=digest, via=via)
-    if verdict == "deny":
-        memory.count_denial(action)
-    action.refresh_from_db()
-    return action
+    actor, new = audit.Actor("member", by.pk), VERDICTS[verdict]
+    in_time = Q(digest=digest, expires_at__gt=Now())
+    if states.advance(action, old="pending", new=new, actor=actor, where=in_time, told=told, **fields):
+        return True
+    # Where several approve, a denial beats the last approval too, until something has started.
+    beats = verdict == "deny" and action.approvals_needed > 1
+    return beats and states.advance(
+        action, old="approved", new=new, actor=actor, where=Q(digest=digest), told=told, **fields
+    )
 
 
 def check_may_decide(action: Action, verdict: str, *, by: Member) -> None:
     if by.workspace_id != action.workspace_id:
         raise PermissionDenied(f"{by} is no member of the workspace of {action.pk}.")
     by_need(by, permissions.APPROVALS_REVIEW)
-    agent = action.agent
-    if verdict == "approve" and agent and agent.owner_id == by.pk and not agent.self_approval:
-        raise PermissionDenied("Nobody approves for an agent they own. You can deny it.")
+    if verdict == "approve" and (why := selves.why_not(action, by)):
+        raise PermissionDenied(f"{why} You can deny it.")
 
 
 def decide_by_key(action: Action, verdict: str, *, caller: Caller, digest: str, reason: str = "") -> Action:
@@ -88,13 +123,12 @@ def decide_by_key(action: Action, verdict: str, *, caller: Caller, digest: str, 
 def already(action_id: str) -> str:
     """Who or what was first, and when, for the one who came second."""
     action = Action.objects.get(pk=action_id)
-    decision = action.decisions.select_related("by__user").order_by("at").first()
     at = f"{(action.decided_at or action.ended_at or timezone.now()):%Y-%m-%d %H:%M:%S} UTC"
     if action.status == "pending":
         return (
             f"{action_id} expired before your decision came, at {action.expires_at:%Y-%m-%d %H:%M:%S} UTC. Nothing ran."
         )
-    if decision:
+    if decision := votes.deciding(action):
         verb = "approved" if decision.verdict == "approve" else "denied"
         return f"{decision.by} {verb} this first, at {at}. It is {action.status}."
     return f"{action_id} is {action.status} since {at}: {action.end_reason}"

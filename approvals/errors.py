@@ -13,6 +13,17 @@ class WrongDigest(Conflict):
     code = "wrong_digest"
 
 
+class NotSeen(Conflict):
+    """The page that decides did not show the whole text, of this digest, in this session."""
+
+    code = "not_seen"
+
+    def __init__(self, action_id: str) -> None:
+        super().__init__(
+            f"{action_id} was not shown whole on this page. Open the card and read it; nothing was decided."
+        )
+
+
 class NoReviewer(Conflict):
     code = "no_reviewer"
 

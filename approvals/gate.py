@@ -121,7 +121,7 @@ def submit(proposal: Proposal) -> Wait | Pass:
     proposal, denied_before = memory.reminded(proposal)
     action = _record(
         proposal, key, status="pending", asked=True, why_asked=verdict.why, expires_at=timezone.now() + PENDING_FOR,
-        denied_before=denied_before,
+        approvals_needed=agent.approvals_needed, denied_before=denied_before,
     )  # fmt: skip
     # Not the environment: it may hold secrets, and the digest binds it.
     about = {name: proposal.profile.get(name) for name in ("image", "network", "settings_version")}
@@ -191,7 +191,7 @@ def earlier(proposal: Proposal) -> Action | None:
 def _is_call_of(action: Action, proposal: Proposal) -> bool:
     """The same call, whatever has become of the files that it names."""
     same = replace(proposal, bases=action.bases).digest()
-    return (same, proposal.sandbox_id) == (action.digest, action.sandbox_id)
+    return (same, proposal.sandbox_id) == (action.proposed_digest or action.digest, action.sandbox_id)
 
 
 def _joinable(proposal: Proposal) -> Action | None:
@@ -223,6 +223,7 @@ def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
         bases=dict(proposal.bases),
         profile=dict(proposal.profile),
         digest=digest_,
+        proposed_digest=digest_,
         reason=proposal.reason,
         flags=list(proposal.flags),
         idempotency_key=proposal.idempotency_key,
@@ -246,6 +247,7 @@ def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) ->
 
 def _deny_again(proposal: Proposal, denied: Action) -> Wait:
     """What a person said no to a moment ago: nobody is asked again before its cool-down is over."""
+    assert denied.agent
     room.check_pace(denied.agent)
     now, why = timezone.now(), memory.why_cooling(denied)
     action = _record(
@@ -280,7 +282,8 @@ def _stopped(action: Action) -> bool:
             return cancel_approved(action, f"Agent {agent.name} may no longer use sandboxes, so this did not start.")
         if agent.settings_version != action.profile.get("settings_version"):
             return _settings_changed(action)
-    for decision in action.decisions.select_related("by__user").filter(verdict="approve"):
+    approvals = action.decisions.select_related("by__user").filter(verdict="approve", digest=action.digest)
+    for decision in approvals:
         if not decision.by.may(permissions.APPROVALS_REVIEW):
             return cancel_approved(action, f"{decision.by} approved this and may no longer review.")
     return False

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from console.workspaces import audit, permissions
@@ -29,7 +30,8 @@ SUSPEND_WITHIN = timedelta(minutes=30)
 def cooling(agent: Agent, digest: str) -> Action | None:
     """The denial that still answers this digest. A later approval of the same digest ends it: people change their
     minds, and the last word counts."""
-    own = Action.objects.filter(agent=agent, digest=digest, decided_by="reviewer").order_by("-decided_at", "-pk")
+    same = Q(digest=digest) | Q(proposed_digest=digest)  # also what a person edited before it was denied
+    own = Action.objects.filter(same, agent=agent, decided_by="reviewer").order_by("-decided_at", "-pk")
     last = own.first()
     if last is None or last.status != "denied" or last.retry_at is None or last.retry_at <= timezone.now():
         return None
@@ -94,7 +96,7 @@ def count_denial(action: Action) -> None:
 
 
 def _suspend(action: Action, why: str) -> None:
-    made = Suspension.objects.create(agent_id=action.agent_id, why=why)
+    made = Suspension.objects.create(agent_id=action.agent_id or "", why=why)
     audit.append(
         workspace_id=action.workspace_id, actor=audit.SYSTEM, event="agent.rules_suspended",
         subject_id=action.agent_id or "", why=why, since=made.suspended_at.isoformat(), action=action.pk,

@@ -14,7 +14,7 @@ from django.utils import timezone
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key, Member, Workspace, id_field
 
-from . import states
+from . import differences, states
 
 JOIN_WITHIN = timedelta(minutes=15)
 DIGEST_VERSION = 1
@@ -56,6 +56,7 @@ class Action(models.Model):
     bases = models.JSONField(default=dict)  # path → SHA-256 of the file that the call would replace, null for none
     profile = models.JSONField(default=dict)  # image id, network, user, environment, settings version
     digest = models.CharField(max_length=64)
+    proposed_digest = models.CharField(max_length=64, default="")  # as its agent asked: joining goes by it
     digest_version = models.PositiveSmallIntegerField(default=DIGEST_VERSION)
     reason = models.TextField(blank=True)  # what the agent says; never in the digest
     why_asked = models.CharField(max_length=200, blank=True)
@@ -111,6 +112,15 @@ class Action(models.Model):
         return self.status in states.OPEN
 
     @property
+    def edited(self) -> bool:
+        return bool(self.proposed_digest) and self.proposed_digest != self.digest
+
+    @property
+    def diff_of_edit(self) -> str:
+        first = self.edits.order_by("at").first()
+        return differences.between(first.arguments_before, self.arguments) if first else ""
+
+    @property
     def environment(self) -> dict[str, str]:
         """What a command is given: the sandbox's variables, and over them the call's own."""
         own = self.arguments.get("env", {})
@@ -130,7 +140,8 @@ class Action(models.Model):
             "decided_by": self.decided_by,
             "human_decided": self.decided_by == "reviewer",
             "reason": self.end_reason,
-            "edited": False,
+            "edited": self.edited,
+            **({"diff_of_edit": self.diff_of_edit} if self.edited else {}),
             "result": self.result,
             "error": self.error,
             "may_retry": self.status in states.MAY_RETRY and "next_action" not in (self.error or {}),  # that waits
@@ -156,13 +167,47 @@ class Decision(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["action", "by"], name="decision_once_per_reviewer"),
+            models.UniqueConstraint(fields=["action", "by", "digest"], name="decision_once_per_reviewer"),
             models.CheckConstraint(condition=Q(verdict__in=["approve", "deny"]), name="decision_verdict_known"),
             models.CheckConstraint(condition=Q(via__in=["page", "api"]), name="decision_via_known"),
         ]
 
     def __str__(self) -> str:
         return f"{self.verdict} by {self.by}"
+
+
+class View(models.Model):
+    """That the whole text of one digest was shown to a member, in one session: what approving on a page takes."""
+
+    action = models.ForeignKey(Action, models.CASCADE, related_name="views")
+    member = models.ForeignKey(Member, models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64)
+    session = models.CharField(max_length=64)  # SHA-256 of its key
+    shown_at = models.DateTimeField(default=timezone.now)
+    read_at = models.DateTimeField(null=True)  # its end was on screen
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["action", "member", "session", "digest"], name="view_once_per_session")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action_id} shown to {self.member_id}"
+
+
+class Edit(models.Model):
+    """What a reviewer made of a waiting call, and what it was before. Both texts stay."""
+
+    action = models.ForeignKey(Action, models.PROTECT, related_name="edits")
+    by = models.ForeignKey(Member, models.PROTECT, related_name="+")
+    digest_before = models.CharField(max_length=64)
+    arguments_before = models.JSONField()
+    digest = models.CharField(max_length=64)
+    arguments = models.JSONField()
+    at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.action_id} edited by {self.by_id}"
 
 
 class Execution(models.Model):

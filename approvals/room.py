@@ -1,16 +1,15 @@
 """Whether an agent may put one more question to people: somebody can answer it, and not too much waits already.
 
-Owns the limits on what waits, and who may review for an agent. Must never decide a call.
+Owns the limits on what waits. Must never decide a call.
 """
 
 from datetime import timedelta
-from typing import Any
 
 from django.db.models import Q, Sum
 from django.utils import timezone
 
-from console.workspaces import permissions
-from console.workspaces.models import Agent, Member
+from console.workspaces import reviewers
+from console.workspaces.models import Agent
 
 from .errors import NoReviewer, TooMany
 from .models import Action, PayloadUse
@@ -22,11 +21,7 @@ PAYLOAD_BYTES = 200 << 20  # over all open actions of an agent
 
 def check(agent: Agent, *, more_bytes: int) -> None:
     """Raises NoReviewer or TooMany. `more_bytes`: of contents that would be kept for this call."""
-    if not reviewers(agent).exists():
-        raise NoReviewer(
-            f"Nobody can approve for agent {agent.name}: no member besides its owner has `approvals:review`. "
-            "Ask a member with `members:manage` to give it to somebody."
-        )
+    _check_reviewers(agent)
     own = Action.objects.filter(agent=agent)
     if own.pending().count() >= OPEN_PROPOSALS:
         raise TooMany(
@@ -44,6 +39,22 @@ def check_pace(agent: Agent) -> None:
         raise TooMany(f"{agent.name} proposed {PROPOSALS_A_MINUTE} times within a minute. Slow down.", retry_after=60)
 
 
+def _check_reviewers(agent: Agent) -> None:
+    able = reviewers.able(agent).count()
+    if able >= agent.approvals_needed:
+        return
+    if able:
+        raise NoReviewer(
+            f"Agent {agent.name} needs {agent.approvals_needed} approvals, and only {able} of its reviewers can give "
+            "one. Ask a member with `agents:manage` to name more, or to ask for fewer."
+        )
+    who = "none of those it names" if agent.reviewers else "no member besides its owner"
+    raise NoReviewer(
+        f"Nobody can approve for agent {agent.name}: {who} has `approvals:review`. "
+        "Ask a member with `members:manage` to give it to somebody."
+    )
+
+
 def _check_payload(agent: Agent, more_bytes: int) -> None:
     if not more_bytes:
         return
@@ -55,9 +66,3 @@ def _check_payload(agent: Agent, more_bytes: int) -> None:
             f"this call it would be more than {PAYLOAD_BYTES}. Wait for one to be decided, or cancel one.",
             retry_after=30,
         )
-
-
-def reviewers(agent: Agent) -> Any:
-    """The members who may decide for `agent` now: with `approvals:review`, and not its owner unless it allows that."""
-    able = Member.objects.current().filter(workspace=agent.workspace).with_permission(permissions.APPROVALS_REVIEW)
-    return able if agent.self_approval or agent.owner_id is None else able.exclude(pk=agent.owner_id)

@@ -35,10 +35,20 @@ MAY_RETRY = frozenset({"expired", "superseded", "failed"})
 UNAUDITED_TOOLS = frozenset({"read", "glob", "grep", "follow", "processes"})
 
 
-def advance(action: Action, *, old: str, new: str, actor: audit.Actor, where: Q | None = None, **fields: Any) -> bool:
+def advance(
+    action: Action,
+    *,
+    old: str,
+    new: str,
+    actor: audit.Actor,
+    where: Q | None = None,
+    told: dict[str, Any] | None = None,
+    **fields: Any,
+) -> bool:
     """True when this call moved `action` from `old` to `new`; False when somebody else was first, or `where` failed.
 
-    `fields` are written with the status; `action` is left as it was read, so refresh it to see them.
+    `fields` are written with the status, `told` goes into the audit row besides; `action` is left as it was read, so
+    refresh it to see them.
     """
     if new not in TABLE[old]:
         raise IllegalMove(f"{old} → {new}")
@@ -49,7 +59,7 @@ def advance(action: Action, *, old: str, new: str, actor: audit.Actor, where: Q 
         if not rows.update(status=new, **fields):
             return False
         reason = {"reason": fields["end_reason"]} if "end_reason" in fields else {}
-        announce(action, status=new, actor=actor, **reason)
+        announce(action, status=new, actor=actor, **reason, **(told or {}))
     return True
 
 

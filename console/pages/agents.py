@@ -13,14 +13,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from approvals.models import Suspension
-from approvals.room import reviewers
-from console.workspaces import agents, members, permissions, settings
+from console.workspaces import agents, members, permissions, reviewers, settings
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Agent, Member, Mode
 from sandboxes import exceptions, images
 from sandboxes.models import NetworkException
 
-from . import faults, limits, protected
+from . import faults, limits, protected, reviewing
 from .shell import complain, givers_in, member_page, say
 from .words import listed as listed_names
 
@@ -88,12 +87,12 @@ def _listed(workspace_id: str) -> list[Listed]:
 
 
 def _row(agent: Agent, waiting: int, active: datetime | None) -> Listed:
-    able = [str(member) for member in reviewers(agent).select_related("user")]
+    able = [str(member) for member in reviewers.able(agent).select_related("user")]
     asks = _asks(agent)
     if not agent.sandbox_enabled:
         state = ("", "circle-slash", "sandbox off")
-    elif asks and not able:
-        state = ("stop", "triangle-alert", "no reviewer")
+    elif asks and len(able) < agent.approvals_needed:
+        state = ("stop", "triangle-alert", "too few reviewers" if able else "no reviewer")
     else:
         state = ("go", "check", "on") if asks else ("wait", "triangle-alert", "not gated")
     words = asks if agent.sandbox_enabled else ""
@@ -146,6 +145,7 @@ def _save(agent: Agent, post: Any, *, by: Member) -> faults.Faults:
     if "cool_down_min" in post:
         sent["cool_down_min"] = limits.whole(post["cool_down_min"])
         wrong |= faults.of_cool_down(sent["cool_down_min"])
+    sent |= reviewing.typed(post)
     try:
         if not wrong:
             agents.change_tools(agent, by=by, toolset=int(post.get("toolset", "")), **sent)
@@ -167,7 +167,7 @@ def page(
 ) -> HttpResponseBase:
     """After a refusal with what was sent: `sent` for the settings, `opening` for the network exception, `exempting` for
     the exemption of a protected path."""
-    shown = _shown(request, agent) | _of_sandboxes(agent, sent, wrong or {}) | {"now": _now(agent, sent)}
+    shown = _shown(request, agent, sent) | _of_sandboxes(agent, sent, wrong or {}) | {"now": _now(agent, sent)}
     shown |= {"wrong": wrong or {}, "sent": sent, "opening": opening, "exempting": exempting}
     shown |= protected.shown(agent, sent)
     return render(request, "agents/tools.html", shown, status=400 if wrong or opening or exempting else 200)
@@ -183,12 +183,12 @@ def _now(agent: Agent, sent: Any) -> dict[str, Any]:
     return found | {"kinds": [(field, tool, title, found[field]) for field, tool, title in KINDS]}
 
 
-def _shown(request: Any, agent: Agent) -> dict[str, Any]:
+def _shown(request: Any, agent: Agent, sent: Any) -> dict[str, Any]:
     return {
         "agent": agent,
         "modes": MODES.items(),
         "toolsets": [(str(number), words) for number, words in agents.TOOLSETS.items()],
-        "reviewers": reviewers(agent).select_related("user"),
+        **reviewing.shown(agent, sent),
         "may_run": agent.may(permissions.SANDBOXES_RUN),
         "may_give": permissions.MEMBERS_MANAGE in request.here.may,
         "to_self": members.to_self(agent, request.here.member),

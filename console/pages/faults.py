@@ -14,12 +14,14 @@ from console.workspaces.settings import Number, Range
 from .limits import WORDS, Words
 from .words import listed, number
 
+SAID_BY_ACTS = ("approvals_needed", "reviewers")
 Faults = dict[str, str]  # by the name of the field; of the whole form under ""
 
 
 def of_act(error: SandgateError) -> Faults:
     """What an act refused beyond what is asked here."""
-    return {"": error.detail}
+    field = str(error.fields.get("field", ""))
+    return {field if field in SAID_BY_ACTS else "": error.detail}
 
 
 def told(found: Faults) -> str:

@@ -1,36 +1,39 @@
 """The queue and its cards. One URL serves the page and, with `?part=`, its fragments; all through `visible_to`.
 
-GET shows, POST decides, and approving takes the digest and the mark of having been shown the whole text.
+GET shows, POST decides, and approving takes the digest and the token that came with the whole text.
 """
 
 from typing import Any
 
-from django.core import signing
 from django.db.models.functions import Coalesce
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals import decisions, lineage, payloads, room, told
-from approvals.errors import AlreadyDecided
-from approvals.models import Action, Decision, Suspension
+from approvals import decisions, lineage, payloads, selves, showing, told, votes
+from approvals.errors import AlreadyDecided, NotSeen
+from approvals.models import Action, Suspension, View
 from console.workspaces.errors import SandgateError
+from console.workspaces.models import Member
 from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, denials, fates, kept, rows
+from . import cards, denials, fates, kept, rows, voting
 from .shell import LOOK, member_page
 from .words import listed
 
+PARTS = {
+    "card": "partials/_card.html",
+    "fate": "partials/_fate_alone.html",
+    "votes": "partials/_votes.html",
+}
 LATELY = 20
 BEFORE = 3
-SEEN_FOR_S = 24 * 3600
 NOT_SHOWN = "This page did not show you the whole text, so it cannot approve. Open the action again and read it."
 REASONS = ("Not needed", "Too broad", "Wrong place", "Not safe", "Ask me first")
-_seen = signing.TimestampSigner(salt="console.pages.queue.seen")
 
 
 @member_page("queue", *LOOK)
@@ -42,8 +45,8 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
     if part == "row" and action_id:
         row = {"row": rows.of([shown["card"]["action"]])[0], "open_id": request.GET.get("open", "")}
         return render(request, "partials/_row.html", row)
-    if part in ("card", "fate") and action_id:
-        return render(request, {"card": "partials/_card.html", "fate": "partials/_fate_alone.html"}[part], shown)
+    if part in PARTS and action_id:
+        return render(request, PARTS[part], shown)
     more = {"open_id": action_id, "suspended": Suspension.objects.open_in(request.here.workspace)}
     return render(request, "queue/queue.html", {**_list(request), **shown, **more})
 
@@ -52,14 +55,17 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
 def decide(request: Any, action_id: str) -> HttpResponseBase:
     action, verdict = _action(request, action_id), request.POST.get("verdict", "")
     digest = request.POST.get("digest", "")
-    refusal = "" if verdict != "approve" or _was_shown(request, action) else NOT_SHOWN
-    reason = _reason(request.POST)
+    reason, refusal = _reason(request.POST), ""
     try:
-        if not refusal:
-            decisions.decide(action, verdict, by=request.here.member, digest=digest, reason=reason, via="page")
+        view = _seen(request, action) if verdict == "approve" else None
+        decisions.decide(action, verdict, by=request.here.member, digest=digest, reason=reason, via="page", view=view)
+    except NotSeen:
+        refusal = NOT_SHOWN
     except AlreadyDecided:
         action.refresh_from_db()
-        refusal = fates.lost_race(action, mine=request.here.member, mine_at=timezone.now(), decision=_decision(action))
+        refusal = fates.lost_race(
+            action, mine=request.here.member, mine_at=timezone.now(), decision=votes.deciding(action)
+        )
     except SandgateError as error:
         refusal = error.detail
     return _answer(request, action, refusal, unsent=reason if refusal and verdict == "deny" else "")
@@ -123,10 +129,6 @@ def _action(request: Any, action_id: str) -> Action:
     return action
 
 
-def _decision(action: Action) -> Decision | None:
-    return action.decisions.select_related("by__user").order_by("at").first()
-
-
 def _list(request: Any) -> dict[str, Any]:
     asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent")
     ended_at = Coalesce("decided_at", "ended_at")  # nobody decided what expired or was superseded
@@ -139,11 +141,12 @@ def _list(request: Any) -> dict[str, Any]:
 
 def _card(request: Any, action: Action) -> dict[str, Any]:
     """All of a card. `may_approve` is the page's; deciding checks again."""
-    member, decision = request.here.member, _decision(action)
+    member, decision = request.here.member, votes.deciding(action)
     matter = cards.matter(action)
     matter.sheets += denials.sheets(action) if matter.sheets else []
     command = fates.commands_of([action]).get(action.pk)
-    own = action.agent is not None and action.agent.owner_id == member.pk and not action.agent.self_approval
+    voted = voting.shown(action, member)
+    why_not = selves.why_not(action, member)
     open_ = action.status == "pending" and (action.expires_at or timezone.now()) > timezone.now()
     return {
         "action": action,
@@ -152,9 +155,14 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "before": _before(request, action),
         "parents": rows.of(lineage.chain(action)),
         "may_decide": open_ and request.here.may_review,
-        "may_approve": open_ and request.here.may_review and not own and not matter.undrawable,
-        "own": _own_agent(action) if own else "",
-        "seen": "" if matter.undrawable else _mark(request, action),
+        "may_approve": open_
+        and request.here.may_review
+        and not why_not
+        and not matter.undrawable
+        and not voted["voted"],
+        "own": _who_else(action, member, why_not) if why_not else "",
+        "seen": "" if matter.undrawable or not open_ else _token(request, action),
+        **voted,
         "reasons": REASONS,
         "fate": fates.fate(action, command),
         "command": command,
@@ -170,11 +178,10 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
     }
 
 
-def _own_agent(action: Action) -> str:
-    assert action.agent
-    able = [str(member) for member in room.reviewers(action.agent).select_related("user")]
+def _who_else(action: Action, member: Member, why_not: str) -> str:
+    able = [str(other) for other in selves.others(action, member)]
     others = f"{listed(able)} can." if able else "No other reviewer is there."
-    return f"Nobody approves for an agent they own. {others} You can deny it."
+    return f"{why_not} {others} You can deny it."
 
 
 def _before(request: Any, action: Action) -> list[rows.Row]:
@@ -184,19 +191,11 @@ def _before(request: Any, action: Action) -> list[rows.Row]:
     return rows.of(earlier.select_related("agent").order_by("-created_at")[:BEFORE])
 
 
-def _mark(request: HttpRequest, action: Action) -> str:
+def _token(request: Any, action: Action) -> str:
     """Given out only together with the whole text, after it; worth something only to this session and this digest."""
-    what = _shown_to(request, action)
-    return _seen.sign(what).removeprefix(f"{what}:")
+    return showing.show(action, to=request.here.member, session=request.session.session_key)
 
 
-def _was_shown(request: Any, action: Action) -> bool:
-    try:
-        _seen.unsign(f"{_shown_to(request, action)}:{request.POST.get('seen', '')}", max_age=SEEN_FOR_S)
-    except signing.BadSignature:
-        return False
-    return True
-
-
-def _shown_to(request: HttpRequest, action: Action) -> str:
-    return f"{request.session.session_key}:{action.pk}:{action.digest}"
+def _seen(request: Any, action: Action) -> View:
+    token = request.POST.get("seen", "")
+    return showing.seen(action, by=request.here.member, session=request.session.session_key, token=token)

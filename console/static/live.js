@@ -43,6 +43,11 @@
   const loadRow = (id) => load(() => rowOf(id), `${rowOf(id).dataset.row}&open=${opened()}`);
   const loadList = () => load(() => one("#list-body"), one("#list-body").dataset.list).then(count);
   const loadCard = () => load(() => deciding() ? null : one("#card"), `${one("#card").dataset.card}?part=card`);
+  // Approvals so far. When what would run was edited, all of the card is another.
+  async function loadVotes() {
+    await load(() => one("#votes"), one("#votes").dataset.votes);
+    if (one("#card form.decide [name=digest]")?.value !== one("#votes")?.dataset.digest) loadCard();
+  }
   const loadFate = () => load(() => one("#outcome"), one("#outcome").dataset.fate);
 
   // What runs in a sandbox. Not under the pointer, nor what is being used or read out.
@@ -132,7 +137,10 @@
     if (message.subject === "command") return ended(message.id);
     if (message.subject !== "action") return;
     const { id, status } = message;
-    if (status === "pending") open.set(id, status);
+    if (status === "pending") {
+      open.set(id, status);
+      if (opened() === id && one("#card").dataset.status === status) loadVotes();
+    }
     else if (status === "approved" || status === "running") { if (open.has(id)) open.set(id, status); }
     else open.delete(id);
     changed(id, status);

@@ -5,14 +5,15 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from . import audit, permissions, protected
+from . import audit, permissions, protected, reviewers
 from . import settings as sandbox_settings
 from .errors import Conflict, Invalid
 from .members import by_need
 from .models import Agent, Member, Mode, Workspace
 
 TOOLSETS = {1: "1, plain", 2: "2, hash-anchored"}
-SWITCHES = ("sandbox_enabled", "persistent_allowed", "writable_root_allowed")
+SWITCHES = ("sandbox_enabled", "persistent_allowed", "writable_root_allowed", "self_approval")
+REVIEWING = ("approvals_needed", "reviewers")
 PROTECTED = ("protected_more", "protected_exempt")
 COOL_DOWN_MOST_MIN = 24 * 60
 SETTINGS = (
@@ -25,6 +26,7 @@ SETTINGS = (
     "images",
     "limits",
     *PROTECTED,
+    *REVIEWING,
 )
 
 
@@ -73,7 +75,7 @@ def _checked(agent: Agent, settings: dict[str, Any]) -> dict[str, Any]:
             raise Invalid(f"`{name}` is true or false.", field=name)
     if settings.get("network", "none") not in ("none", "public"):
         raise Invalid("`network` is none or public.", field="network")
-    return settings | _of_sandboxes(agent.workspace, settings)
+    return settings | _of_sandboxes(agent.workspace, settings) | reviewers.checked(agent, settings)
 
 
 def check_cool_down(minutes: Any) -> None:

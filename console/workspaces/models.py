@@ -148,6 +148,8 @@ class Agent(models.Model):
     write_mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.RULES)
     self_approval = models.BooleanField(default=False)
     cool_down_min = models.PositiveSmallIntegerField(default=30)  # so long a denied call is denied at once
+    approvals_needed = models.PositiveSmallIntegerField(default=1)  # each by another reviewer
+    reviewers = models.JSONField(default=list)  # ids of the members who alone approve; none: all who may review
     network = models.CharField(max_length=10, default="public")  # the most it may have
     persistent_allowed = models.BooleanField(default=False)
     writable_root_allowed = models.BooleanField(default=False)
@@ -168,6 +170,9 @@ class Agent(models.Model):
             models.CheckConstraint(condition=Q(command_mode__in=Mode.values), name="agent_command_mode_known"),
             models.CheckConstraint(condition=Q(write_mode__in=Mode.values), name="agent_write_mode_known"),
             models.CheckConstraint(condition=Q(network__in=["none", "public"]), name="agent_network_known"),
+            models.CheckConstraint(
+                condition=Q(approvals_needed__gte=1, approvals_needed__lte=5), name="agent_approvals_needed_1_to_5"
+            ),
         ]
 
     def __str__(self) -> str:

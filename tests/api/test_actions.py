@@ -65,7 +65,7 @@ async def test_a_wait_ends_with_the_decision(ask, place, pending):
     call = asyncio.create_task(ask.get(f"/actions/{made.pk}", key=place.scouts, wait=20))
     await asyncio.sleep(0.1)
     began = time.monotonic()
-    await db.write(decisions.decide, made, "deny", by=place.bob, digest=made.digest, reason="no")
+    await db.write(decisions.decide, made, "deny", by=place.bob, digest=made.digest, reason="no", via="page")
     found = (await call).json()
     assert time.monotonic() - began < 1
     assert found["status"] == "denied"
@@ -101,7 +101,7 @@ async def test_a_key_has_so_many_waits_and_no_more(ask, place, pending, settings
     assert int(refused.headers["retry-after"]) > 0
     assert (await ask.get(f"/actions/{made.pk}", key=place.scouts)).status_code == 200
     assert (await ask.get(f"/actions/{made.pk}", key=place.alices, wait=0.1)).status_code == 200
-    await db.write(decisions.decide, made, "deny", by=place.bob, digest=made.digest, reason="no")
+    await db.write(decisions.decide, made, "deny", by=place.bob, digest=made.digest, reason="no", via="page")
     assert {call.status_code for call in await asyncio.gather(*calls)} == {200}
     assert (await ask.get(f"/actions/{made.pk}", key=place.scouts, wait=0.1)).status_code == 200
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
-from console.workspaces import agents, protected, settings
+from console.workspaces import agents, protected, reviewers, settings
 from console.workspaces import models as rows
 from console.workspaces.stock import STOCK_IMAGES
 
@@ -89,6 +89,15 @@ class AgentTools(Body):
     writable_root_allowed: bool | None = None
     images: Images | None = Field(None, description="Allowed beside the stock ones and the workspace's.")
     limits: Limits | None = Field(None, description="Before the workspace's, and never above its `most`.")
+    approvals_needed: int | None = Field(
+        None, ge=1, le=reviewers.MOST_APPROVALS, description="Each by another reviewer. One denial is enough."
+    )
+    reviewers: list[str] | None = Field(
+        None, max_length=100, description="Ids of the members who alone approve for it; none: all who may review."
+    )
+    self_approval: bool | None = Field(
+        None, description="Its owner may approve for it, and who edited a call may approve that."
+    )
     protected_more: Patterns | None = Field(
         None, description="Names protected beside the built-in ones, such as `*.secret` or `deploy/*.json`."
     )
@@ -109,6 +118,9 @@ class AgentToolsNow(Answer):
     images: list[str]
     limits: dict[str, LimitSet]
     limits_in_force: dict[str, LimitInForce]
+    approvals_needed: int
+    reviewers: list[str]
+    self_approval: bool
     protected_more: list[str]
     protected_exempt: list[Exemption]
     settings_version: int

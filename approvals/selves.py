@@ -1,0 +1,35 @@
+"""Who would approve their own: the agent's owner, and whoever edited the call. And who is not among those it names."""
+
+from console.workspaces import reviewers
+from console.workspaces.models import Member
+
+from .models import Action
+
+
+def why(action: Action, member: Member) -> str:
+    """What makes it their own; empty when it is not."""
+    if action.agent and action.agent.owner_id == member.pk:
+        return "Nobody approves for an agent they own."
+    if action.edited and action.edits.filter(by=member).exists():
+        return "Nobody approves what they have edited."
+    return ""
+
+
+def why_not(action: Action, member: Member) -> str:
+    """Why this member does not approve this action; empty when they do."""
+    agent = action.agent
+    if agent is None:
+        return ""
+    if not agent.self_approval and (own := why(action, member)):
+        return own
+    if agent.reviewers and member.pk not in agent.reviewers:
+        return f"Agent {agent.name} names who approves for it, and you are not among them."
+    return ""
+
+
+def others(action: Action, member: Member) -> list[Member]:
+    """Who approves it instead."""
+    if action.agent is None:
+        return []
+    able = reviewers.able(action.agent).exclude(pk=member.pk).select_related("user")
+    return [each for each in able if not why_not(action, each)]

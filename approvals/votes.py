@@ -1,0 +1,61 @@
+"""One row per reviewer and digest: how many have approved what would run now, and which decision counted.
+
+Approvals of a text that was edited since, and of who may review no longer, do not count. Must never move an action.
+"""
+
+from typing import Any
+
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from console.workspaces import audit, changes, ledger, permissions
+from console.workspaces.models import Member
+
+from .errors import AlreadyDecided
+from .models import Action, Decision
+
+
+def given(action: Action) -> list[Decision]:
+    """The approvals of what the action is now, first one first."""
+    found = action.decisions.filter(verdict="approve", digest=action.digest).select_related("by__user").order_by("at")
+    return [vote for vote in found if vote.by.may(permissions.APPROVALS_REVIEW)]
+
+
+def is_one_of_more(action: Action, *, by: Member, digest: str) -> bool:
+    """Whether an approval by `by` leaves others to be asked. Raises AlreadyDecided when theirs is there."""
+    if action.approvals_needed <= 1:
+        return False
+    votes = given(action)
+    if mine := next((vote for vote in votes if vote.by_id == by.pk), None):
+        raise AlreadyDecided(f"You approved this already, at {mine.at:%H:%M:%S} UTC. It needs another reviewer.")
+    waits = Q(pk=action.pk, status="pending", digest=digest, expires_at__gt=Now())
+    return len(votes) + 1 < action.approvals_needed and Action.objects.filter(waits).exists()
+
+
+def record(action: Action, verdict: str, *, by: Member, told: dict[str, Any], **kept: Any) -> None:
+    """An approval that is not the last one: the action goes on waiting, and those who look at it hear of it."""
+    keep(action, verdict, by=by, **kept)
+    with ledger.opened(action.workspace_id) as workspace:
+        changes.record(
+            workspace, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status="pending"
+        )
+        audit.link(
+            workspace, actor=audit.Actor("member", by.pk), event="action.approval", subject_id=action.pk,
+            digest=action.digest, tool=action.tool, given=len(given(action)), needed=action.approvals_needed, **told,
+        )  # fmt: skip
+
+
+def keep(action: Action, verdict: str, *, by: Member, digest: str, **kept: Any) -> None:
+    """Who approved and then denies has denied; the chain has both."""
+    Decision.objects.update_or_create(
+        action=action, by=by, digest=digest, defaults={"verdict": verdict, "at": timezone.now(), **kept}
+    )
+
+
+def deciding(action: Action) -> Decision | None:
+    """The one that counted: a denial, or the approval that was the last one needed. None while it waits."""
+    if action.status == "pending":
+        return None
+    found = action.decisions.select_related("by__user").filter(digest=action.digest).order_by("at")
+    return found.filter(verdict="deny").last() or (found.last() if action.start_by else None)

@@ -1,0 +1,26 @@
+"""What a card says of approvals where several are needed: how many there are, whose, and if the viewer gave one."""
+
+from typing import Any
+
+from approvals import votes
+from approvals.models import Action
+from console.workspaces.models import Member
+
+from .words import listed
+
+
+def shown(action: Action, viewer: Member) -> dict[str, Any]:
+    if action.approvals_needed <= 1:
+        return {"votes": "", "voted": False}
+    given = votes.given(action)
+    mine = any(vote.by_id == viewer.pk for vote in given)
+    return {"votes": _said(action, [_name(vote.by, viewer) for vote in given]), "voted": mine}
+
+
+def _name(member: Member, viewer: Member) -> str:
+    return "you" if member.pk == viewer.pk else str(member)
+
+
+def _said(action: Action, names: list[str]) -> str:
+    """`1 of 2 approved, by Bob`."""
+    return f"{len(names)} of {action.approvals_needed} approved{f', by {listed(names)}' if names else ''}"
