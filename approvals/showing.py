@@ -7,6 +7,7 @@ not drawn whole; that is its caller's to know.
 import hashlib
 import hmac
 
+from django.db.models import F
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
@@ -32,6 +33,12 @@ def seen(action: Action, *, by: Member, session: str, token: str) -> View:
 
 def of(action: Action, *, by: Member, session: str) -> View | None:
     return View.objects.filter(action=action, member=by, digest=action.digest, session=_named(session)).first()
+
+
+def read_to_end(*, by: Member, session: str) -> set[str]:
+    """Ids of what waits and this session has read to its end, as it is now."""
+    views = View.objects.filter(member=by, session=_named(session), action__status="pending", read_at__isnull=False)
+    return set(views.filter(digest=F("action__digest")).values_list("action_id", flat=True))
 
 
 def read(view: View) -> None:

@@ -41,9 +41,9 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
     part = request.GET.get("part", "")
     if part == "list":
         return render(request, "partials/_list.html", {**_list(request), "open_id": request.GET.get("open", "")})
-    shown = {"card": _card(request, _action(request, action_id))} if action_id else {}
+    shown = {"card": _card(request, find(request, action_id))} if action_id else {}
     if part == "row" and action_id:
-        row = {"row": rows.of([shown["card"]["action"]])[0], "open_id": request.GET.get("open", "")}
+        row = {"row": rows.of([shown["card"]["action"]])[0], "open_id": request.GET.get("open", ""), **_read(request)}
         return render(request, "partials/_row.html", row)
     if part in PARTS and action_id:
         return render(request, PARTS[part], shown)
@@ -53,9 +53,9 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
 
 @member_page("queue", *LOOK, methods=("POST",))
 def decide(request: Any, action_id: str) -> HttpResponseBase:
-    action, verdict = _action(request, action_id), request.POST.get("verdict", "")
+    action, verdict = find(request, action_id), request.POST.get("verdict", "")
     digest = request.POST.get("digest", "")
-    reason, refusal = _reason(request.POST), ""
+    reason, refusal = written(request.POST), ""
     try:
         view = _seen(request, action) if verdict == "approve" else None
         decisions.decide(action, verdict, by=request.here.member, digest=digest, reason=reason, via="page", view=view)
@@ -76,7 +76,7 @@ def _answer(request: Any, action: Action, refusal: str, *, unsent: str) -> HttpR
     else above the text."""
     if not refusal and not request.htmx:
         return redirect(reverse("card", args=[request.here.workspace.pk, action.pk]) + "#outcome")
-    shown = _card(request, _action(request, action.pk))
+    shown = _card(request, find(request, action.pk))
     of_reason = shown["may_decide"] and request.POST.get("verdict") == "deny" and not unsent
     said = {"unsent": unsent, "reason_error" if of_reason else "refusal": refusal}
     if request.htmx:
@@ -85,7 +85,7 @@ def _answer(request: Any, action: Action, refusal: str, *, unsent: str) -> HttpR
     return render(request, "queue/queue.html", page, status=409)
 
 
-def _reason(post: Any) -> str:
+def written(post: Any) -> str:
     """The chip and the words, as one sentence after the other."""
     parts = [str(post.get("quick", "")).strip(), str(post.get("reason", "")).strip()]
     return ". ".join(part.rstrip(".") if at == 0 and parts[1] else part for at, part in enumerate(parts) if part)
@@ -95,7 +95,7 @@ def _reason(post: Any) -> str:
 def raw(request: Any, action_id: str) -> HttpResponseBase:
     """The exact bytes of the command or the file, as a download: never as a page of this origin. Of an edit, of what it
     makes of its file."""
-    action = _action(request, action_id)
+    action = find(request, action_id)
     value = action.arguments.get("command", action.arguments.get("content"))
     if becomes := action.bases.get(edit.BECOMES):
         value = {"sha256": becomes}
@@ -107,7 +107,7 @@ def raw(request: Any, action_id: str) -> HttpResponseBase:
 @member_page("queue", *LOOK)
 def output(request: Any, action_id: str, stream: str) -> HttpResponseBase:
     """What is kept of one stream: all of it, or its first and last part."""
-    command = Command.objects.filter(action_id=_action(request, action_id).pk).first()
+    command = Command.objects.filter(action_id=find(request, action_id).pk).first()
     if command is None or stream not in ("stdout", "stderr"):
         raise Http404
     return _download(outputs.read(command.action_id, stream).content, f"{action_id}.{stream}")  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ def _download(content: bytes, name: str) -> HttpResponse:
     return HttpResponse(content, content_type="application/octet-stream", headers=headers)
 
 
-def _action(request: Any, action_id: str) -> Action:
+def find(request: Any, action_id: str) -> Action:
     visible = Action.objects.visible_to(request.here.member).select_related("agent__owner__user", "workspace")
     action = visible.filter(pk=action_id).first()
     if action is None:
@@ -136,7 +136,12 @@ def _list(request: Any) -> dict[str, Any]:
     return {
         "groups": rows.groups(asked.pending()),
         "lately": rows.of(lately),
+        **_read(request),
     }
+
+
+def _read(request: Any) -> dict[str, set[str]]:
+    return {"read": showing.read_to_end(by=request.here.member, session=request.session.session_key)}
 
 
 def _card(request: Any, action: Action) -> dict[str, Any]:

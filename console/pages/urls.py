@@ -2,7 +2,21 @@
 
 from django.urls import path
 
-from . import agents, audit, kept, keys, members, people, protected, queue, sandboxes, shell, suspensions, workspace
+from . import (
+    agents,
+    audit,
+    kept,
+    keys,
+    members,
+    people,
+    protected,
+    queue,
+    sandboxes,
+    shell,
+    suspensions,
+    together,
+    workspace,
+)
 
 urlpatterns = [
     path("", people.front, name="front"),
@@ -11,6 +25,8 @@ urlpatterns = [
     path("password", people.password, name="password"),
     path("w/<str:workspace_id>/", shell.home, name="home"),
     path("w/<str:workspace_id>/queue", queue.queue, name="queue"),
+    path("w/<str:workspace_id>/queue/decide", together.decide, name="decide-together"),
+    path("w/<str:workspace_id>/queue/<str:action_id>/read", together.read, name="read"),
     path("w/<str:workspace_id>/queue/<str:action_id>", queue.queue, name="card"),
     path("w/<str:workspace_id>/queue/<str:action_id>/decide", queue.decide, name="decide"),
     path("w/<str:workspace_id>/queue/<str:action_id>/raw", queue.raw, name="raw"),

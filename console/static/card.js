@@ -39,8 +39,19 @@
     form().querySelector("[data-readto]").textContent = all ? done : `${parts.join(", ") || "Not"} seen, read on`;
     form().querySelector("#seen").classList.toggle("all", all);
     form().querySelector("[data-read-on]").classList.toggle("spent", all);
+    if (all && card().dataset.seen !== "all") tellRead();
     card().dataset.seen = all ? "all" : "part";
     form().querySelector("[data-approve]").setAttribute("aria-disabled", String(!all));
+  }
+
+  // So that it can be approved together with others. Nothing waits for it, and nothing is decided by it.
+  async function tellRead() {
+    const { id } = card().dataset, sent = new FormData();
+    for (const name of ["csrfmiddlewaretoken", "seen"]) sent.append(name, form().querySelector(`[name=${name}]`).value);
+    try {
+      const answer = await fetch(card().dataset.read, { method: "POST", body: sent, headers: { "HX-Request": "true" } });
+      if (answer.ok) document.dispatchEvent(new CustomEvent("sandgate:read", { detail: id }));
+    } catch (error) { console.warn(error); }
   }
 
   // ---- a reason that somebody else's decision overtook ----
