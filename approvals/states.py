@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from console.workspaces import audit, changes, ledger
 
+from . import noted
 from .errors import IllegalMove
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ OPEN = tuple(state for state, nexts in TABLE.items() if nexts)
 ENDED = tuple(state for state, nexts in TABLE.items() if not nexts)
 # What an agent may propose again as it is: nobody said no to it.
 MAY_RETRY = frozenset({"expired", "superseded", "failed"})
-# Reads that were let through are recorded, and are no links of the chain.
+# Reads that were let through are recorded, and are no links of the chain, save those that `noted` names.
 UNAUDITED_TOOLS = frozenset({"read", "glob", "grep", "follow", "processes"})
 
 
@@ -70,3 +71,6 @@ def announce(action: Action, *, status: str, actor: audit.Actor, **data: Any) ->
         if action.tool not in UNAUDITED_TOOLS:
             event, what = f"action.{status}", {"digest": action.digest, "tool": action.tool}
             audit.link(workspace, actor=actor, event=event, subject_id=action.pk, **what, **data)
+        elif status == "running" and noted.is_noted(action):
+            read = {"action": action.pk, "path": action.arguments.get("path", ""), "digest": action.digest}
+            audit.link(workspace, actor=actor, event="file.read", subject_id=action.sandbox_id, **read)

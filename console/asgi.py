@@ -25,6 +25,7 @@ from .doorman import App, Limited, Receive, Scope, Send, Tagged, doorman
 from .pages import sockets
 from .signed_in import SameOrigin, SignedIn, refuse
 from .streamed import Streamed
+from .whence import Whence
 from .workspaces import db, keys
 
 RAW_BYTES = 100 << 20
@@ -57,10 +58,10 @@ class KeyDjango(ASGIHandler):
         return response
 
 
-keyed = partial(doorman, KeyDjango(), authenticate=authenticate)
-raw = doorman(Streamed(KeyDjango()), limit_bytes=RAW_BYTES, authenticate=authenticate, spools=False)
+keyed = partial(doorman, Whence(KeyDjango()), authenticate=authenticate)
+raw = doorman(Whence(Streamed(KeyDjango())), limit_bytes=RAW_BYTES, authenticate=authenticate, spools=False)
 files, commands, others = (keyed(limit_bytes=limit) for limit in (FILE_BYTES, COMMAND_BYTES, OTHER_BYTES))
-mcp = Placed(doorman(Mcp(), limit_bytes=COMMAND_BYTES, authenticate=authenticate))
+mcp = Placed(doorman(Whence(Mcp()), limit_bytes=COMMAND_BYTES, authenticate=authenticate))
 pages: App = Limited(django_app, limit_bytes=OTHER_BYTES)
 
 ROUTES = [

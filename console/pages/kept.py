@@ -46,7 +46,8 @@ def content(request: Any, artifact_id: str) -> HttpResponseBase:
         file = artifacts.opened(found)
     except NotFound as error:
         raise Http404 from error
-    artifacts.record_download(found, audit.Actor("member", request.here.member.pk))
+    if request.method != "HEAD":
+        artifacts.record_download(found, audit.Actor("member", request.here.member.pk))
     return StreamingHttpResponse(
         artifacts.pieces(file, offset=0, length=found.size),
         content_type="application/octet-stream",

@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from . import presence
 from .shell import memberships, say
 from .throttle import Throttle, key_of
 
@@ -100,6 +101,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     form = SignIn(request)
     if request.method == "POST" and form.is_valid():
         login(request, form.user)
+        presence.began(request)
         return HttpResponseRedirect(next_)
     shown = {"form": form, "next": next_, "host": request.get_host()}
     answer = render(request, "people/sign-in.html", shown, status=429 if form.wait_s else 200)
@@ -110,6 +112,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
+    if request.user.is_authenticated:
+        presence.record(request, "member.signed_out")
     logout(request)
     return redirect("sign-in")
 
@@ -127,6 +131,7 @@ def password(request: HttpRequest) -> HttpResponse:
         user.password_must_change = False
         user.save(update_fields=["password", "password_must_change"])
         update_session_auth_hash(request, user)  # the other sessions of this person end
+        presence.record(request, "member.password_changed")
         say(request, "Your password is changed. You are signed out everywhere else.")
         return redirect("/")
     return render(request, "people/password.html", {"form": form})

@@ -6,7 +6,7 @@ GET shows, POST decides, and approving takes the digest and the token that came 
 from typing import Any
 
 from django.db.models.functions import Coalesce
-from django.http import Http404, HttpResponse
+from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -21,7 +21,7 @@ from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, denials, fates, kept, rows, voting
+from . import cards, denials, downloads, fates, kept, rows, voting
 from .shell import LOOK, member_page
 from .words import listed
 
@@ -101,7 +101,8 @@ def raw(request: Any, action_id: str) -> HttpResponseBase:
         value = {"sha256": becomes}
     if value is None or (isinstance(value, dict) and "sha256" not in value):
         raise Http404
-    return _download(payloads.content(value), f"{action_id}.bin")
+    downloads.record(request, "payload.downloaded", action.pk, digest=action.digest)
+    return downloads.answer(payloads.content(value), f"{action.pk}.bin")
 
 
 @member_page("queue", *LOOK)
@@ -110,15 +111,9 @@ def output(request: Any, action_id: str, stream: str) -> HttpResponseBase:
     command = Command.objects.filter(action_id=find(request, action_id).pk).first()
     if command is None or stream not in ("stdout", "stderr"):
         raise Http404
-    return _download(outputs.read(command.action_id, stream).content, f"{action_id}.{stream}")  # type: ignore[arg-type]
-
-
-def _download(content: bytes, name: str) -> HttpResponse:
-    headers = {
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "Content-Security-Policy": "default-src 'none'; sandbox",
-    }
-    return HttpResponse(content, content_type="application/octet-stream", headers=headers)
+    downloads.record(request, "output.downloaded", command.action_id, stream=stream)
+    content = outputs.read(command.action_id, stream).content  # type: ignore[arg-type]
+    return downloads.answer(content, f"{command.action_id}.{stream}")
 
 
 def find(request: Any, action_id: str) -> Action:

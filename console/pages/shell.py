@@ -21,8 +21,8 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
 from approvals.models import Action
-from console import first_run
-from console.workspaces import permissions
+from console import first_run, whence
+from console.workspaces import origin, permissions
 from console.workspaces.models import Member, Workspace
 
 from .words import listed
@@ -131,7 +131,8 @@ def member_page(name: str, *needs: str, methods: tuple[str, ...] = ("GET", "HEAD
             request.here = Here(_member(request.user, workspace_id), page=name)
             if needs and not request.here.may & set(needs):
                 return refused(request, needs[0])
-            return view(request, **kwargs)
+            with origin.given(whence.of_person(request, request.here.member)):
+                return view(request, **kwargs)
 
         return guarded  # type: ignore[return-value]
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from django.conf import settings
-
 from approvals.draw import one_line
+from console import whence
 
 FREE_TRIES = 5
 WITHIN_S = 300  # tries further apart are no guessing; so long after a wait its growth is forgotten
@@ -85,11 +84,9 @@ def key_of(request: Any, address: str) -> Key:
 
 def client_of(request: Any) -> str:
     """Behind a proxy (SANDGATE_ORIGINS has HTTPS) whom it names last; of IPv6 the network, which is one's own."""
-    client: str = request.META.get("REMOTE_ADDR") or ""
-    if settings.HTTPS and (named := request.META.get("HTTP_X_FORWARDED_FOR")):
-        client = named.rpartition(",")[2].strip()
+    client = whence.of_request(request)
     try:
         found = ip_address(client)
     except ValueError:
-        return client[:64]
+        return client
     return str(ip_network((found, 64), strict=False)) if found.version == 6 else str(found)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from . import ledger, rows
+from . import ledger, origin, rows
 from .chain import START, Head, Walk, link_hash
 from .models import AuditEntry, Workspace
 
@@ -33,6 +33,8 @@ def append(*, workspace_id: str, actor: Actor, event: str, subject_id: str = "",
 
 def link(workspace: Workspace, *, actor: Actor, event: str, subject_id: str = "", **data: Any) -> AuditEntry:
     """As `append`, for who has the ledger open."""
+    if came_from := origin.of(actor.id):
+        data["origin"] = came_from
     entry = AuditEntry(
         workspace=workspace,
         seq=workspace.audit_seq + 1,
