@@ -6,25 +6,24 @@ It must never run anything itself, and never trust what a door says that it can 
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from console.workspaces import audit, permissions, rows
-from console.workspaces.errors import IdempotencyMismatch
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key
-from console.workspaces.once import KEPT_FOR
 
-from . import memory, payloads, policy, room, states
+from . import memory, payloads, policy, room, same, states
 from .digest import digest
 from .errors import NotEnabled, PassSpent
 from .models import Action, Execution, PayloadUse
+from .rules import finding
 
 PENDING_FOR = timedelta(hours=24)
 APPROVED_FOR = timedelta(minutes=10)
@@ -107,12 +106,14 @@ def submit(proposal: Proposal) -> Wait | Pass:
     caller, key = proposal.caller, proposal.digest()
     if proposal.idempotency_key:
         Key.objects.select_for_update().get(pk=caller.key_id)  # two at once: the second finds the first
-        if known := earlier(proposal):
+        if known := same.earlier(proposal):
             return Wait(known.pk)
-        _of(proposal).update(idempotency_key=None)  # what had it is too old to be found
+        same.of_key(proposal).update(idempotency_key=None)  # what had it is too old to be found
     agent, verdict = _judged(proposal)
-    if verdict.effect == "ask" and not proposal.idempotency_key and (other := _joinable(proposal)):
+    if verdict.effect == "ask" and not proposal.idempotency_key and (other := same.joinable(proposal)):
         return Wait(other.pk, joined=True)
+    if verdict.effect == "deny":
+        return _deny_at_once(proposal, key, verdict)
     if agent and proposal.kind != "read" and (denied := memory.cooling(agent, key)):
         return _deny_again(proposal, denied)
     if agent is None or verdict.effect == "allow":
@@ -120,8 +121,8 @@ def submit(proposal: Proposal) -> Wait | Pass:
     room.check(agent, more_bytes=sum(proposal.payloads().values()))
     proposal, denied_before = memory.reminded(proposal)
     action = _record(
-        proposal, key, status="pending", asked=True, why_asked=verdict.why, expires_at=timezone.now() + PENDING_FOR,
-        approvals_needed=agent.approvals_needed, denied_before=denied_before,
+        proposal, key, status="pending", asked=True, why_asked=verdict.why[:200], under=list(verdict.under),
+        expires_at=timezone.now() + PENDING_FOR, approvals_needed=agent.approvals_needed, denied_before=denied_before,
     )  # fmt: skip
     # Not the environment: it may hold secrets, and the digest binds it.
     about = {name: proposal.profile.get(name) for name in ("image", "network", "settings_version")}
@@ -129,26 +130,19 @@ def submit(proposal: Proposal) -> Wait | Pass:
     return Wait(action.pk)
 
 
-def asks(proposal: Proposal) -> bool:
-    """Whether a person would be asked, as things are now."""
-    return _judged(proposal)[1].effect == "ask"
-
-
-def done_already(proposal: Proposal) -> Action | None:
-    """The same call, done after a person approved it, whose outcome its agent has not been given yet."""
-    if proposal.idempotency_key:
-        return None
-    own = Action.objects.joinable().filter(agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id)
-    done = own.filter(tool=proposal.tool, status="succeeded").order_by("-created_at")
-    return next((action for action in done if _is_call_of(action, proposal)), None)
+def looks_first(proposal: Proposal) -> bool:
+    """Whether what it would change is looked at before it runs, as things are now: a person would see it, or a rule
+    allows that very path and no other that it leads to."""
+    verdict = _judged(proposal)[1]
+    return verdict.effect == "ask" or bool(verdict.under)
 
 
 def check_room(proposal: Proposal) -> None:
     """What `submit` would refuse now, before the contents go to disk. It looks again: this promises nothing."""
     agent, verdict = _judged(proposal)
-    if agent is None or verdict.effect == "allow":
+    if agent is None or verdict.effect != "ask":
         return
-    if not (earlier(proposal) if proposal.idempotency_key else _joinable(proposal)):
+    if not (same.earlier(proposal) if proposal.idempotency_key else same.joinable(proposal)):
         room.check(agent, more_bytes=sum(proposal.payloads().values()))
 
 
@@ -158,54 +152,22 @@ def _judged(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
     if agent is not None and not agent.sandbox_enabled:
         raise NotEnabled(agent.name)
     verdict = policy.judge(
-        kind=proposal.kind, tool=proposal.tool, gated=agent is not None, mode=_mode(agent, proposal.kind)
-    )
+        kind=proposal.kind, tool=proposal.tool, gated=agent is not None, mode=_mode(agent, proposal.kind),
+        by_rules=lambda only_tighter: finding.judge(_asked(proposal), only_tighter=only_tighter),
+    )  # fmt: skip
     assert agent is not None or verdict.effect == "allow"
     return agent, verdict
+
+
+def _asked(proposal: Proposal) -> finding.Asked:
+    same = {name: getattr(proposal, name) for name in ("conversation", "sandbox_id", "tool", "arguments", "profile")}
+    return finding.Asked(workspace_id=proposal.caller.workspace_id, agent_id=proposal.caller.agent_id or "", **same)
 
 
 def _mode(agent: Agent | None, kind: policy.Kind) -> str:
     if agent is None:
         return "never"
     return agent.write_mode if kind == "write" else agent.command_mode
-
-
-def _of(proposal: Proposal) -> QuerySet[Action]:
-    return Action.objects.filter(key_id=proposal.caller.key_id, idempotency_key=proposal.idempotency_key)
-
-
-def earlier(proposal: Proposal) -> Action | None:
-    """The action of an earlier call with this Idempotency-Key; another body under it is refused. `bases` and `profile`
-    do not matter: they are no part of what was sent."""
-    known = _of(proposal).filter(created_at__gt=timezone.now() - KEPT_FOR).first()
-    if known is None:
-        return None
-    same = all(getattr(known, name) == getattr(proposal, name) for name in ("conversation", "reason", "parent_action"))
-    if not same or not _is_call_of(known, replace(proposal, profile=known.profile)):
-        raise IdempotencyMismatch(
-            f"This Idempotency-Key came with another body before, for {known.pk}. Send a new one with a new body."
-        )
-    return known
-
-
-def _is_call_of(action: Action, proposal: Proposal) -> bool:
-    """The same call, whatever has become of the files that it names."""
-    same = replace(proposal, bases=action.bases).digest()
-    return (same, proposal.sandbox_id) == (action.proposed_digest or action.digest, action.sandbox_id)
-
-
-def _joinable(proposal: Proposal) -> Action | None:
-    own = Action.objects.joinable().filter(agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id)
-    for action in own.filter(tool=proposal.tool).order_by("-created_at"):
-        if _is_call_of(action, proposal) and (action.bases == proposal.bases or _left_it_so(action, proposal)):
-            return action
-    return None
-
-
-def _left_it_so(action: Action, proposal: Proposal) -> bool:
-    """A write that is done has itself changed its base: asked for again, it is not another write."""
-    written = (action.result or {}).get("sha256")
-    return action.status == "succeeded" and set(proposal.bases.values()) == {written}
 
 
 def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
@@ -238,10 +200,13 @@ def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
 def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) -> Pass:
     now = timezone.now()
     action = _record(
-        proposal, digest_, status="running", decided_by=verdict.by, approvals_needed=0, decided_at=now, started_at=now
-    )
+        proposal, digest_, status="running", decided_by=verdict.by, approvals_needed=0, decided_at=now, started_at=now,
+        under=list(verdict.under),
+    )  # fmt: skip
     rows.insert(Execution(action=action, nonce=secrets.token_hex(16)))
-    states.announce(action, status="running", actor=proposal.caller.actor, why=verdict.why)
+    under = {"under": list(verdict.under)} if verdict.under else {}
+    states.announce(action, status="running", actor=proposal.caller.actor, why=verdict.why, **under)
+    finding.used(verdict)
     return Pass(_MINT, action)
 
 
@@ -249,12 +214,27 @@ def _deny_again(proposal: Proposal, denied: Action) -> Wait:
     """What a person said no to a moment ago: nobody is asked again before its cool-down is over."""
     assert denied.agent
     room.check_pace(denied.agent)
-    now, why = timezone.now(), memory.why_cooling(denied)
+    why, before = memory.why_cooling(denied), {"denied_before": denied.pk}
+    return _denied(proposal, denied.digest, "system", why, audit.SYSTEM, before, retry_at=denied.retry_at, **before)
+
+
+def _deny_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) -> Wait:
+    """By a rule."""
+    under = {"under": list(verdict.under)}
+    finding.used(verdict)
+    return _denied(proposal, digest_, verdict.by, verdict.why, finding.actor(verdict), under, **under)
+
+
+def _denied(
+    proposal: Proposal, digest_: str, by: str, why: str, actor: audit.Actor, told: Mapping[str, Any], **fields: Any
+) -> Wait:
+    """Recorded as a denial is, and nobody was asked."""
+    now = timezone.now()
     action = _record(
-        proposal, denied.digest, status="denied", decided_by="system", approvals_needed=0, decided_at=now, ended_at=now,
-        end_reason=why, denied_before=denied.pk, retry_at=denied.retry_at,
+        proposal, digest_, status="denied", decided_by=by, approvals_needed=0, decided_at=now, ended_at=now,
+        end_reason=why, **fields,
     )  # fmt: skip
-    states.announce(action, status="denied", actor=audit.SYSTEM, reason=why, denied_before=denied.pk)
+    states.announce(action, status="denied", actor=actor, reason=why, **told)
     return Wait(action.pk)
 
 
@@ -282,11 +262,23 @@ def _stopped(action: Action) -> bool:
             return cancel_approved(action, f"Agent {agent.name} may no longer use sandboxes, so this did not start.")
         if agent.settings_version != action.profile.get("settings_version"):
             return _settings_changed(action)
+        if (verdict := _denied_since(action)).effect == "deny":
+            why = f"It was approved; before it started, a rule denied it. {verdict.why}"
+            return states.advance(
+                action, old="approved", new="denied", actor=finding.actor(verdict), decided_by=verdict.by,
+                end_reason=why, under=list(verdict.under),
+            )  # fmt: skip
     approvals = action.decisions.select_related("by__user").filter(verdict="approve", digest=action.digest)
     for decision in approvals:
         if not decision.by.may(permissions.APPROVALS_REVIEW):
             return cancel_approved(action, f"{decision.by} approved this and may no longer review.")
     return False
+
+
+def _denied_since(action: Action) -> policy.Verdict:
+    """By the rules of now. What one allows or asks for changes nothing: a person has approved it."""
+    same = {name: getattr(action, name) for name in finding.Asked.__dataclass_fields__}
+    return finding.judge(finding.Asked(**same), only_tighter=True)
 
 
 def outdated() -> list[str]:

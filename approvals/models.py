@@ -15,6 +15,8 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key, Member, Workspace, id_field
 
 from . import differences, states
+from .rules.models import Grant as Grant
+from .rules.models import Rule as Rule
 
 JOIN_WITHIN = timedelta(minutes=15)
 DIGEST_VERSION = 1
@@ -67,6 +69,7 @@ class Action(models.Model):
     asked = models.BooleanField(default=False)  # waits or waited for a person
     approvals_needed = models.PositiveSmallIntegerField(default=1)
     decided_by = models.CharField(max_length=10, blank=True)  # rule, grant, reviewer, agent, clock, system
+    under = models.JSONField(default=list)  # [{rule, version} or {grant}]: what let it through, asked or denied it
     end_reason = models.TextField(blank=True)
     result = models.JSONField(null=True)
     error = models.JSONField(null=True)

@@ -6,6 +6,8 @@ from typing import Any
 
 from .models import Action
 
+_DENIER = {"reviewer": "A reviewer", "rule": "A rule of the workspace"}
+
 
 def denied(action: Action) -> str:
     return f"This was denied and not run. Reason: {action.end_reason}"
@@ -24,7 +26,9 @@ def ended(action: Action) -> str:
     """Of one that did not do what was asked: whether it ran, why not, and what to do next."""
     match action.status:
         case "denied":
-            return f"A reviewer denied this. It was not run. Reason: {action.end_reason}"
+            return (
+                f"{_DENIER.get(action.decided_by, 'Sandgate')} denied this. It was not run. Reason: {action.end_reason}"
+            )
         case "unknown":
             return f"It began, and how it ended is not known. {action.end_reason} Look before you try it again."
         case "failed" | "superseded":

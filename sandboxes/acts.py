@@ -16,7 +16,7 @@ from signal import Signals
 from types import ModuleType
 from typing import Any, TypeVar
 
-from approvals import decisions, gate, payloads
+from approvals import decisions, gate, payloads, same
 from approvals.draw import survey
 from approvals.models import Action
 from console.workspaces import bus, db
@@ -112,13 +112,13 @@ async def propose(
         caller, sandbox, agent, tool, arguments, version=version,
         reason=reason, conversation=conversation, parent_action=parent_action, idempotency_key=idempotency_key,
     )  # fmt: skip
-    if idempotency_key and (known := await db.read(gate.earlier, proposal)):
+    if idempotency_key and (known := await db.read(same.earlier, proposal)):
         return Proposed(known.pk)  # whatever has become of the sandbox since
     if not is_by_host(tool, version):
         lifecycle.check_live(sandbox)
     seen: list[bytes] = []
     if agent and proposal.kind == "write":
-        if "version" in proposal.arguments and (known := await db.read(gate.done_already, proposal)):
+        if "version" in proposal.arguments and (known := await db.read(same.done_already, proposal)):
             return Proposed(known.pk, joined=True)  # it would be refused now, for what it has itself made
         proposal, seen = await based.on_what_is_there(proposal)
     if proposal.payloads():

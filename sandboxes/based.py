@@ -41,8 +41,8 @@ async def on_what_is_there(proposal: gate.Proposal) -> tuple[gate.Proposal, list
 
 
 async def _drafted(proposal: gate.Proposal) -> tuple[gate.Proposal, list[bytes]]:
-    """One that nobody is asked for is judged where it is made, and may be carried over there."""
-    if not await db.read(gate.asks, proposal):
+    """One that nothing asks about is judged where it is made, and may be carried over there."""
+    if not await db.read(gate.looks_first, proposal):
         return proposal, []
     hub = host.hub()
     found = await hub.ask(_draft(hub, proposal.sandbox_id, proposal.arguments))

@@ -10,10 +10,12 @@ from . import (
     events,
     exceptions,
     files,
+    grants,
     keys,
     me,
     members,
     raw_files,
+    rules,
     sandboxes,
     tools,
     workspace,
@@ -41,8 +43,8 @@ api = Api(
     parser=Parsed(),
 )
 for noun in (
-    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, exceptions, members, keys, audit,
-    workspace, me,
+    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, exceptions, rules, grants,
+    members, keys, audit, workspace, me,
 ):  # fmt: skip
     api.add_router("", noun.router)
 errors.install(api)

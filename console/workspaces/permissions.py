@@ -14,7 +14,7 @@ MEANINGS = {
     APPROVALS_REVIEW: "Approve or deny what agents propose.",
     SANDBOXES_READ: "See sandboxes, their files and what ran.",
     AUDIT_READ: "Read the audit log.",
-    RULES_MANAGE: "Nothing yet: rules that let actions through come later.",
+    RULES_MANAGE: "Make and change rules that let calls through, ask, or deny them.",
     AGENTS_MANAGE: "Make agents and change their Agent Tools.",
     KEYS_MANAGE: "Make and revoke keys.",
     MEMBERS_MANAGE: "Add members and give permissions.",

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from approvals.models import Action
+from approvals.models import Action, Grant, Rule
 from console.api.urls import api
 from console.workspaces import db, members, permissions
 from sandboxes.models import Artifact, NetworkException
@@ -35,8 +35,14 @@ BODIES = {
     "add_member": {"email": "eve@example.test", "name": "Eve"},
     "give_permission": {},
     "make_key": {"name": "new"},
+    "make_rule": {"effect": "allow", "tool": "run", "pattern": "ls"},
+    "change_rule": {"note": "x"},
+    "adopt_rule": {},
+    "dry_run_rules": {},
+    "run_rule_tests": {"effect": "allow", "tool": "run", "pattern": "ls"},
+    "give_grant": {"action_id": "act_none", "digest": "0" * 64},
 }
-UNUSED = permissions.RULES_MANAGE  # opens no call yet: a key with only this is a key, and may nothing
+REVIEW = [permissions.APPROVALS_REVIEW]  # which alice's key here does not have
 
 
 def operations():
@@ -72,6 +78,11 @@ def filled(place):
         workspace=place.workspace, agent=place.scout, sandbox=place.sandbox, path="/work/x", size=1, sha256="0" * 64,
         expires_at=timezone.now() + timedelta(days=1),
     )  # fmt: skip
+    rule = Rule.objects.create(workspace=place.workspace, effect="ask", tool="run", pattern="ls", owner=place.alice)
+    grant = Grant.objects.create(
+        workspace=place.workspace, agent=place.scout, action=action, tool="run", exactly=[["ls"]], given_by=place.bob,
+        expires_at=timezone.now() + timedelta(minutes=5),
+    )  # fmt: skip
     ids = {
         "sandbox_id": place.sandbox.pk,
         "command_id": place.command.pk,
@@ -82,6 +93,8 @@ def filled(place):
         "permission": permissions.AUDIT_READ,
         "key_id": place.scout.keys.first().pk,
         "exception_id": exception.pk,
+        "rule_id": rule.pk,
+        "grant_id": grant.pk,
         "tool": "run",
     }
     return lambda path: path.format(**ids)
@@ -114,7 +127,8 @@ async def test_each_operation_that_changes_something_declares_a_permission(metho
 async def test_without_its_permission_nothing_opens(ask, place, filled, method, path, operation):
     if not operation["x-permission"]:
         return
-    powerless = await db.write(limited_key, place.bob, UNUSED, place)
+    other = next(name for name in permissions.ALL if name not in operation["x-permission"])
+    powerless = await db.write(limited_key, place.bob, other, place)
     answer = await ask(method, filled(path), key=powerless, **call(operation))
     assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied"), answer.text
 
@@ -137,7 +151,7 @@ async def test_what_is_not_yours_is_not_there(ask, place, filled, hub, method, p
         return
     keys = [place.others] if operation["x-keys"] == "agent" else [place.mallorys]
     keys += [place.others] if operation["x-keys"] == "any" else []
-    if operation["operationId"] == "decide_action":
+    if operation["x-permission"] == REVIEW:
         keys = [await db.write(place.workspace_key, place.mallory, permissions.APPROVALS_REVIEW)]
     for key in keys:
         answer = await ask(method, filled(path), key=key, **call(operation))
@@ -152,7 +166,7 @@ async def test_a_body_that_is_no_json_or_has_a_stranger_in_it_is_refused(ask, pl
     if "requestBody" not in operation or not takes_json(operation):
         return
     key = place.alices
-    if operation["operationId"] == "decide_action":
+    if operation["x-permission"] == REVIEW:
         key = await db.write(place.workspace_key, place.bob, permissions.APPROVALS_REVIEW)
     broken = await ask(method, filled(path), key=key, content=b"{")
     assert (broken.status_code, broken.json()["code"]) == (400, "malformed")

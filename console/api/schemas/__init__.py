@@ -8,6 +8,21 @@ from .actions import (
 )
 from .files import Artifact, Artifacts, FileEntry, Files, NewArtifact
 from .networks import NetworkException, NetworkExceptions, NewNetworkException
+from .rules import (
+    DryRun,
+    Grant,
+    Grants,
+    NewDryRun,
+    NewGrant,
+    NewRule,
+    NewRuleTests,
+    Replayed,
+    Rule,
+    RuleChange,
+    Rules,
+    RuleTest,
+    RuleTests,
+)
 from .sandboxes import (
     Command,
     CommandOutput,
@@ -114,4 +129,17 @@ __all__ = [
     "WorkspaceSettings",
     "WorkspaceSettingsNow",
     "Written",
+    "DryRun",
+    "Grant",
+    "Grants",
+    "NewDryRun",
+    "NewGrant",
+    "NewRule",
+    "NewRuleTests",
+    "Replayed",
+    "Rule",
+    "RuleChange",
+    "Rules",
+    "RuleTest",
+    "RuleTests",
 ]
