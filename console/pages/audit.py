@@ -2,19 +2,25 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
+from urllib.parse import urlencode
 
-from django.db.models import Q, TextField
-from django.db.models.functions import Cast
+from asgiref.sync import async_to_sync
+from django.http import Http404, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 
-from console.workspaces import audit, permissions
+from console import audited
+from console.workspaces import audit, audit_heads, audit_search, permissions
+from console.workspaces.errors import Invalid
 from console.workspaces.models import Agent, AuditEntry, Key, Member, Workspace
 
-from .shell import member_page
+from . import audit_filters, downloads
+from .shell import complain, member_page
 
 PAGE = 100
+SHOWN = 5  # faults of a chain
 ID_CHARS = 40
 MARKS = {
     "approved": ("go", "check"),
@@ -31,23 +37,47 @@ MARKS = {
 
 @member_page("audit", permissions.AUDIT_READ)
 def listed(request: Any) -> HttpResponseBase:
-    here, q = request.here, request.GET.get("q", "").strip()
-    found = AuditEntry.objects.filter(workspace=here.workspace).order_by("-seq")
-    if q:
-        found = found.alias(said=Cast("data", TextField())).filter(
-            Q(subject_id=q) | Q(actor_id=q) | Q(event__icontains=q) | Q(hash__startswith=q) | Q(said__icontains=q)
-        )
+    workspace, asked = request.here.workspace, audit_filters.asked(request.GET)
     before = request.GET.get("before", "")
-    if before.isascii() and before.isdigit():
-        found = found.filter(seq__lt=min(int(before), 1 << 62))
-    page = list(found[: PAGE + 1])
+    before = min(int(before), 1 << 62) if before.isascii() and before.isdigit() else None
+    try:
+        wanted, wrong = audit_filters.sought(workspace, asked), ""
+        page, older = audit_search.page(workspace.pk, wanted, limit=PAGE, before=before)
+    except Invalid as error:
+        page, older, wrong = [], None, error.detail
+    query = urlencode({name: value for name, value in asked.items() if value})
     shown = {
-        "entries": _named(here.workspace, page[:PAGE]),
-        "older": page[PAGE - 1].seq if len(page) > PAGE else 0,
-        "q": q,
-        "broken": list(audit.broken_links(here.workspace)) if request.GET.get("check") else None,
+        "entries": _named(workspace, page),
+        "older": older,
+        "asked": asked,
+        "asks": bool(query),
+        "query": query,
+        "wrong": wrong,
+        "places": audit_heads.standing(),
+        "may_export_incident": permissions.SANDBOXES_READ in request.here.may,
+        "broken": list(islice(audit.broken_links(workspace), SHOWN)) if request.GET.get("check") else None,
+        **audit_filters.choices(workspace),
     }
-    return render(request, "audit/list.html", shown)
+    return render(request, "audit/list.html", shown, status=400 if wrong else 200)
+
+
+@member_page("audit", permissions.AUDIT_READ, methods=("GET",))
+def export(request: Any, form: str) -> HttpResponseBase:
+    """What the page shows, all pages of it, as a file."""
+    member = request.here.member
+    if form not in audited.TYPES:
+        raise Http404
+    try:
+        wanted = audit_filters.sought(member.workspace, audit_filters.asked(request.GET))
+    except Invalid as error:
+        complain(request, error.detail)
+        return redirect("audit", member.workspace_id)
+    content = async_to_sync(audited.export)(
+        member.workspace_id, wanted, form=form, actor=audit.Actor("member", member.pk)
+    )
+    name = f'attachment; filename="audit-{member.workspace_id}.{form}"'
+    headers = {**downloads.HEADERS, "Content-Disposition": name}
+    return StreamingHttpResponse(content, content_type=audited.TYPES[form], headers=headers)
 
 
 def _named(workspace: Workspace, entries: list[AuditEntry]) -> list[dict[str, Any]]:
@@ -59,6 +89,7 @@ def _named(workspace: Workspace, entries: list[AuditEntry]) -> list[dict[str, An
             "entry": entry,
             "who": names.get(entry.actor_id, entry.actor),
             "is_person": entry.actor == "member",
+            "how": _how(entry),
             "subject": names.get(entry.subject_id, ""),
             "what": entry.event.replace(".", " ").replace("_", " "),
             "mark": MARKS.get(entry.event.rpartition(".")[2], ("", "circle-small")),
@@ -73,9 +104,18 @@ def _named(workspace: Workspace, entries: list[AuditEntry]) -> list[dict[str, An
     ]
 
 
+def _how(entry: AuditEntry) -> str:
+    """`browser, 192.0.2.14`: how whoever did it was signed in, and from where."""
+    came = entry.data.get("origin") if isinstance(entry.data, dict) else None
+    if not isinstance(came, dict):
+        return entry.actor
+    by = "browser" if came.get("by") == "password" else str(came.get("key", entry.actor))
+    return ", ".join(filter(None, (by, str(came.get("address", "")))))
+
+
 def _is_said(name: str, value: Any) -> bool:
     # The action's card shows the digest and where it ran.
-    return name not in ("digest", "profile") and value not in ("", [], {})
+    return name not in ("digest", "profile", "origin") and value not in ("", [], {})
 
 
 def _words(value: Any, names: dict[str, str]) -> str:

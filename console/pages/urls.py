@@ -41,6 +41,7 @@ urlpatterns = [
     ),
     path("w/<str:workspace_id>/artifacts/<str:artifact_id>", kept.content, name="artifact"),
     path("w/<str:workspace_id>/audit", audit.listed, name="audit"),
+    path("w/<str:workspace_id>/audit/export.<str:form>", audit.export, name="audit-export"),
     path("w/<str:workspace_id>/agents", agents.listed, name="agents"),
     path("w/<str:workspace_id>/agents/<str:agent_id>", agents.tools, name="agent-tools"),
     path("w/<str:workspace_id>/agents/<str:agent_id>/run", agents.run_permission, name="agent-run"),
