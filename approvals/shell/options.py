@@ -41,11 +41,11 @@ PROGRAMS = {
     ),
     # diffutils: diff(1) -l runs pr; tree(1) -o; file(1) -C; xxd(1) and od write nothing but xxd's second operand
     "diff": Options("l", ("paginate",), "CFIUWxXS"),
-    "tree": Options("oR", ("output",), "LPIHT"),
-    "file": Options("C", ("compile",), "FfmePM"),
+    "tree": Options("oR", ("output",)),
+    "file": Options("C", ("compile",), "FfmeP"),
     "xxd": Options("r", ("revert",), "clogsn", operands=1),
     # ripgrep: rg(1) --pre, --hostname-bin; ag(1), ack(1) --pager
-    "rg": Options(longs=_longs("pre hostname-bin"), values="ABCEefgjMmrtT"),
+    "rg": Options(longs=_longs("pre hostname-bin")),
     "ag": Options(longs=("pager",)),
     "ack": Options(longs=_longs("pager ackrc")),
     # tar(1): actions at checkpoints, filters, volume scripts, remote shells; zip(1) -TT; rsync(1) -e
@@ -58,7 +58,7 @@ PROGRAMS = {
     "yq": Options("i", ("inplace", "split-exp"), "s"),
     # pytest(1) and its plugins: other code, other folders, files written, pages sent away; `@file` has more options
     "pytest": Options(
-        "pco", _longs("config-file rootdir override-ini confcutdir basetemp junit-xml junitxml log-file report-log"
+        "pcoW", _longs("config-file rootdir override-ini confcutdir basetemp junit-xml junitxml log-file report-log"
         " pastebin pdb pdbcls trace debug tx rsyncdir px cov-report cov-config ignore-glob-file pythonwarnings"
         " rootdir import-mode result-log resultlog"), "kmnWrpco"),
     "ruff": Options("o", _longs(
@@ -82,7 +82,7 @@ GIT_LETTERS = {
     "mv": "f", "notes": "f", "pull": "fsS", "push": "fd", "rebase": "xisS", "reset": "p", "restore": "p",
     "revert": "eS", "rm": "f", "stash": "p", "switch": "fC", "tag": "dfsu",
 }  # fmt: skip
-GIT_VALUES = "mFCGUnLSAB"
+GIT_VALUES = {"commit": "mFCc", "tag": "mF", "merge": "mF", "notes": "mF"}
 _PINNED_PYTHON = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?==[0-9][0-9A-Za-z.!+_-]*")
 _ARCHIVE = re.compile(r".*\.(zip|whl|egg|tar|tgz|tbz|txz|tlz|tar\.\w+|gz|bz2|xz)", re.IGNORECASE)
 _PINNED_NODE = re.compile(r"(@[a-z0-9._~-]+/)?[a-z0-9][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*")
@@ -144,9 +144,8 @@ def _git(words: Sequence[str]) -> Iterator[str]:
     if not words:
         return
     command, rest = words[0], words[1:]
-    letters = GIT_LETTERS.get(command, "")
-    values = "".join(letter for letter in GIT_VALUES if letter not in letters)
-    yield from _found(Options(letters, GIT.longs, values), rest)
+    known = Options(GIT_LETTERS.get(command, ""), GIT.longs, GIT_VALUES.get(command, ""))
+    yield from _found(known, rest)
     yield from (word for word in rest if "::" in word and command in ("clone", "fetch", "pull", "push", "ls-remote"))
     if (command, *rest[:1]) in (("bisect", "run"), ("submodule", "foreach")):
         yield rest[0]
@@ -164,10 +163,18 @@ def _npm(words: Sequence[str]) -> Iterator[str]:
     """Likewise, and no package's script may run."""
     if words[:1] in (("ci",), ("install",), ("i",), ("add",)):
         if NO_SCRIPTS not in words:
-            yield words[0]
+            yield f"{words[0]} without {NO_SCRIPTS}"
         for word in words[1:]:
             if word not in _NPM_HARMLESS and not _PINNED_NODE.fullmatch(word):
                 yield word
+
+
+def _tar(words: Sequence[str]) -> Iterator[str]:
+    """Its first word may be letters without a dash."""
+    known = PROGRAMS["tar"]
+    if words and not words[0].startswith("-") and set(known.letters) & set(words[0]):
+        yield words[0]
+    yield from _found(known, words)
 
 
 def _pytest(words: Sequence[str]) -> Iterator[str]:
@@ -176,5 +183,5 @@ def _pytest(words: Sequence[str]) -> Iterator[str]:
 
 
 _SPECIAL: dict[str, Callable[[Sequence[str]], Iterator[str]]] = {
-    "git": _git, "pip": _pip, "pip3": _pip, "npm": _npm, "pytest": _pytest, "py.test": _pytest,
+    "git": _git, "pip": _pip, "pip3": _pip, "npm": _npm, "pytest": _pytest, "py.test": _pytest, "tar": _tar,
 }  # fmt: skip

@@ -11,7 +11,7 @@ order and spelling. Pure; must never be given text that was not read by this pac
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from .never import never_by_rule
@@ -148,13 +148,17 @@ def _parts(name: str, words: tuple[str, ...]) -> tuple[list[str], list[str]]:
         else:
             skip = not operands and word in before
             single = not word.startswith("--") and name not in _LONG_SINGLE
-            parts = list(word[1:]) if single else [word.lstrip("-")]
-            options += [same.get(part, part) for part in parts if part]
+            options += [same.get(letter, letter) for letter in word[1:]] if single else [_long(word, same)]
     return operands, options
+
+
+def _long(word: str, same: Mapping[str, str]) -> str:
+    part = word.lstrip("-")
+    return next((letter for long, letter in same.items() if len(long) > 1 and part and long.startswith(part)), part)
 
 
 def _same_option(wanted: str, given: str) -> bool:
     """Long options may be cut short by whoever calls."""
     if len(wanted) == 1 or len(given) == 1 or "=" in wanted or "*" in wanted:
         return _is(wanted, given)
-    return wanted == given or wanted.startswith(given.split("=")[0])
+    return wanted == given or (given != "" and wanted.startswith(given.split("=")[0]))

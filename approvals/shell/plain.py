@@ -66,6 +66,8 @@ def commands(line: str) -> Commands:
         raise NotPlain("It is longer than 8 KiB.")
     if ODD.search(line):
         raise NotPlain("It has characters other than printable ASCII, tabs and line ends.")
+    if line[:1] in ("-", "+"):
+        raise NotPlain("It begins with a sign that bash takes for an option of its own.")
     return _Scan(line).commands()
 
 
@@ -147,6 +149,8 @@ class _Scan:
                 raise NotPlain("A command has no name.")
             if self.word in KEYWORDS:
                 raise NotPlain(f"It uses the shell's `{self.word}`.")
+            if self.word[0] == "%":
+                raise NotPlain("It names a job of the shell.")
             if _ASSIGNMENT.match(self.word):
                 raise NotPlain("It sets a variable.")
         self.words.append(self.word)

@@ -36,7 +36,7 @@ _BRACE = str.maketrans("{,}", "\ue000\ue001\ue002")
 _PLACEHOLDER = "$(…)"
 
 
-@dataclass
+@dataclass(slots=True)
 class Command:
     """One simple command. `inputs` are texts that it reads; `fed_by` is what writes into its pipe."""
 
@@ -47,7 +47,7 @@ class Command:
     inputs: list[str] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(slots=True)
 class Frame:
     kind: str = "code"  # code, double, param, sum
     closer: str = ""
@@ -61,6 +61,7 @@ class Frame:
     before: tuple[str, ...] = ()  # what was run last
     cases: list[str] = field(default_factory=list)  # head, pattern or body of each open `case`
     test: bool = False
+    named: bool = False  # what `coproc` starts may have a name before it
     depth: int = 1  # of a sum
     began: int = 0
 
@@ -246,18 +247,20 @@ class Scan:
     def _end_word(self, frame: Frame) -> None:
         if frame.word is None:
             return
-        text, bare = "".join(frame.word), frame.bare
-        frame.word = None
+        words, bare = braces("".join(frame.word)), frame.bare
+        first, frame.word = words[0], None
         if frame.target:
-            self._target(frame, next(braces(text)))
-        elif bare and not frame.words and self._is_keyword(frame, next(braces(text))):
+            self._target(frame, first)
+        elif bare and not frame.words and self._is_keyword(frame, first):
             pass
-        elif bare and frame.cases and frame.cases[-1] == "head" and text == "in":
+        elif bare and frame.named and len(frame.words) == 1 and first == "{":
+            frame.words = []
+        elif bare and frame.cases and frame.cases[-1] == "head" and first == "in":
             frame.cases[-1], frame.words = "pattern", []
         elif frame.test:
-            frame.test = text != "]]"
+            frame.test = first != "]]"
         else:
-            frame.words += ((each, bare) for each in braces(text))
+            frame.words += [(each, bare) for each in words]
 
     def _target(self, frame: Frame, text: str) -> None:
         operator, frame.target = frame.target, ""
@@ -275,6 +278,7 @@ class Scan:
             frame.cases.append("head")
         elif text == "[[":
             frame.test = True
+        frame.named |= text == "coproc"
         return text in GO_ON or text in ENDS or text in ("case", "[[")
 
     def _end_command(self, frame: Frame) -> None:
@@ -287,7 +291,7 @@ class Scan:
         if argv or writes:
             self.found.append(Command(argv, frame.piped, frame.before if frame.piped else (), writes, inputs))
             frame.before = argv
-        frame.piped = False
+        frame.piped = frame.named = False
 
 
 def _argv(words: list[tuple[str, bool]]) -> tuple[str, ...]:

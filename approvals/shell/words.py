@@ -1,7 +1,6 @@
 """What bash makes of quoted and braced words, as far as rules that deny look at them. Pure text."""
 
 import re
-from collections.abc import Iterator
 
 BRACES = 64
 _ESCAPE = re.compile(
@@ -33,13 +32,13 @@ def in_double(token: str) -> str:
     return token[1] if len(token) == 2 and token[0] == "\\" and token[1] in '$`"\\' else token
 
 
-def braces(word: str) -> Iterator[str]:
+def braces(word: str) -> list[str]:
     """`{a,b}c` is two words. Marks of the private area stand for braces and commas without quotes."""
     words, at = [word], 0
     while at < len(words) and len(words) <= BRACES:
-        if found := _GROUP.search(words[at]):
+        if "\ue000" in words[at] and (found := _GROUP.search(words[at])):
             head, tail = words[at][: found.start()], words[at][found.end() :]
             words[at : at + 1] = [head + each + tail for each in found[1].split("\ue001")]
         else:
             at += 1
-    yield from (each.translate(_BACK) for each in words)
+    return [each.translate(_BACK) for each in words]

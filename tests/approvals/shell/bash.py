@@ -1,10 +1,12 @@
 """Real bash in an empty environment, where each program is a stub that writes down how it was called."""
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-NAMES = "ls cat wc head grep git pytest sort rm curl id sh env xargs find x y".split()
+WRAPPERS = "env timeout nice nohup setsid stdbuf xargs find sh flock ionice chrt taskset time".split()
+NAMES = "ls cat wc head grep git pytest sort rm curl id x y env xargs find".split()
 BUILTINS = frozenset(
     subprocess.run(["/bin/bash", "-c", "compgen -b"], capture_output=True, text=True, check=True).stdout.split()
 )
@@ -34,6 +36,15 @@ class Bash:
             if not program.exists():
                 program.write_text(STUB.format(log=self.log))
                 program.chmod(0o755)
+
+    def real(self, *names: str) -> str:
+        """A folder for the path with the machine's own of these, as far as it has them."""
+        folder = self.folder / "real"
+        folder.mkdir(exist_ok=True)
+        for name in names:
+            if (found := shutil.which(name)) and not (folder / name).exists():
+                (folder / name).symlink_to("/bin/bash" if name == "sh" else found)
+        return str(folder)
 
     def runs(self, line: str, *, path: str = "", stdin: str = "") -> list[tuple[str, ...]]:
         """What it started, as often as it started it. Builtins are not seen."""

@@ -16,7 +16,7 @@ def _patience() -> Iterator[None]:
     formatter.TIMEOUT_S = before
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def bash(tmp_path_factory: pytest.TempPathFactory) -> Bash:
     folder: Path = tmp_path_factory.mktemp("bash")
     return Bash(folder)
