@@ -137,6 +137,11 @@ def looks_first(proposal: Proposal) -> bool:
     return verdict.effect == "ask" or bool(verdict.under)
 
 
+def judge(proposal: Proposal) -> policy.Verdict:
+    """As things are now. Nothing is recorded."""
+    return _judged(proposal)[1]
+
+
 def check_room(proposal: Proposal) -> None:
     """What `submit` would refuse now, before the contents go to disk. It looks again: this promises nothing."""
     agent, verdict = _judged(proposal)

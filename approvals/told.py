@@ -13,6 +13,11 @@ def denied(action: Action) -> str:
     return f"This was denied and not run. Reason: {action.end_reason}"
 
 
+def edited(difference: str, text: str) -> str:
+    """Before what became of it, because it is not what its agent asked for that ran."""
+    return f"A reviewer edited this before it was approved. The difference:\n{difference}\n{text}"
+
+
 def waits(action: Action) -> str:
     """While it is open. A wait that is over is no refusal."""
     what = {

@@ -100,6 +100,8 @@ async def with_text(toolset: int, action: Action) -> dict[str, Any] | None:
     if outcome is None:
         return None
     text = in_words(toolset, action, outcome)
+    if outcome["edited"] and outcome["executed"]:
+        text = told.edited(outcome["diff_of_edit"], text)
     if outcome["result"] is None:
         return {**outcome, "text": text}
     return {**outcome, "result": {"text": text, **outcome["result"]}}

@@ -21,7 +21,7 @@ from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, denials, downloads, fates, kept, rows, voting
+from . import cards, denials, downloads, edited, fates, kept, rows, voting
 from .shell import LOOK, member_page
 from .words import listed
 
@@ -143,7 +143,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
     """All of a card. `may_approve` is the page's; deciding checks again."""
     member, decision = request.here.member, votes.deciding(action)
     matter = cards.matter(action)
-    matter.sheets += denials.sheets(action) if matter.sheets else []
+    matter.sheets += edited.sheets(action) + denials.sheets(action) if matter.sheets else []
     command = fates.commands_of([action]).get(action.pk)
     voted = voting.shown(action, member)
     why_not = selves.why_not(action, member)
@@ -164,6 +164,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "seen": "" if matter.undrawable or not open_ else _token(request, action),
         **voted,
         "reasons": REASONS,
+        "editable": open_ and request.here.may_review and edited.editable(action),
         "fate": fates.fate(action, command),
         "command": command,
         "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=decision),

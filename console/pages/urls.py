@@ -5,6 +5,7 @@ from django.urls import path
 from . import (
     agents,
     audit,
+    editing,
     kept,
     keys,
     members,
@@ -26,6 +27,7 @@ urlpatterns = [
     path("w/<str:workspace_id>/", shell.home, name="home"),
     path("w/<str:workspace_id>/queue", queue.queue, name="queue"),
     path("w/<str:workspace_id>/queue/decide", together.decide, name="decide-together"),
+    path("w/<str:workspace_id>/queue/<str:action_id>/edit", editing.edit, name="edit"),
     path("w/<str:workspace_id>/queue/<str:action_id>/read", together.read, name="read"),
     path("w/<str:workspace_id>/queue/<str:action_id>", queue.queue, name="card"),
     path("w/<str:workspace_id>/queue/<str:action_id>/decide", queue.decide, name="decide"),
