@@ -25,13 +25,13 @@ from .words import listed as listed_names
 
 MODES = {
     Mode.ALWAYS: "Always ask",
-    Mode.RULES: "Ask, no rules yet",
+    Mode.RULES: "Ask unless a rule allows",
     Mode.NEVER: "Never ask",
 }
-ASKS: dict[str, str] = {Mode.ALWAYS: "always", Mode.RULES: "always"}  # while there are no rules
+ASKS: dict[str, str] = {Mode.ALWAYS: "always", Mode.RULES: "by rules"}
 SAME: dict[str, str] = {
     Mode.ALWAYS: "run and write, always",
-    Mode.RULES: "run and write, always",
+    Mode.RULES: "run and write, by rules",
     Mode.NEVER: "",
 }
 CHOICES = ("toolset", "command_mode", "write_mode", "network", "cool_down_min")

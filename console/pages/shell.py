@@ -41,6 +41,7 @@ NAV = (
         "Set up",
         (
             ("agents", "Agents", "bot", {permissions.AGENTS_MANAGE}),
+            ("rules", "Rules", "list-checks", {permissions.RULES_MANAGE}),
             ("members", "Members", "users", {permissions.MEMBERS_MANAGE}),
             ("keys", "Keys", "key-round", {permissions.KEYS_MANAGE}),
             ("workspace", "Workspace", "settings", {permissions.WORKSPACE_MANAGE}),
@@ -72,6 +73,10 @@ class Here:
     @property
     def may_review(self) -> bool:
         return permissions.APPROVALS_REVIEW in self.may
+
+    @property
+    def may_manage_rules(self) -> bool:
+        return permissions.RULES_MANAGE in self.may
 
     @property
     def may_read_sandboxes(self) -> bool:

@@ -1,5 +1,6 @@
 """Tags and filters of the pages: icons, drawn text, times, sizes."""
 
+import shlex
 from datetime import UTC, datetime, timedelta
 
 from django import template
@@ -17,6 +18,7 @@ register.filter("drawn_block", draw.block)
 register.filter("drawn_address", draw.address)
 register.filter("drawn_output", draw.output)
 register.filter("drawn_words", draw.words)
+register.filter("granted", shlex.join)
 register.filter("count", words.count)
 register.filter("size", words.size)
 register.simple_tag(words.number, name="number")

@@ -1,0 +1,159 @@
+"""Rules: the list, packs, grants that run, a dry run. Acts are in `approvals.rules`; making and changing one is in
+`rule_form`. GET changes nothing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+from django.http import Http404
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+
+from approvals import packs
+from approvals.models import Grant, Rule
+from approvals.rules import acts, grants, proving, replay, suggesting, ticking
+from approvals.rules.proving import Test
+from console.workspaces import permissions
+from console.workspaces.errors import NotFound, SandgateError
+from console.workspaces.models import Agent
+
+from . import rows
+from .shell import complain, member_page, say
+from .words import number
+
+EFFECTS = {"allow": ("go", "check"), "ask": ("wait", "circle-question-mark"), "deny": ("stop", "ban")}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A rule as the list has it."""
+
+    rule: Rule
+    level: str
+    icon: str
+    tests: list[Test]
+
+    @property
+    def failing(self) -> int:
+        return sum(not test.passes for test in self.tests)
+
+    @property
+    def told(self) -> str:
+        """`3 tests, all pass`."""
+        count = number(len(self.tests), "test")
+        return f"{count}, {self.failing} fail" if self.failing else f"{count}, all pass"
+
+
+def shown(rule: Rule) -> Shown:
+    return Shown(rule, *EFFECTS[rule.effect], tests=proving.run(rule))
+
+
+@member_page("rules", permissions.RULES_MANAGE)
+def listed(request: Any) -> HttpResponseBase:
+    workspace, get = request.here.workspace, request.GET
+    found = Rule.objects.kept().filter(workspace=workspace).select_related("agent", "owner__user")
+    if q := get.get("q", "").strip():
+        found = found.filter(Q(pattern__icontains=q) | Q(owner__user__name__icontains=q) | Q(agent__name__icontains=q))
+    if get.get("effect") in EFFECTS:
+        found = found.filter(effect=get["effect"])
+    own = [shown(rule) for rule in found.filter(pack="").order_by("-created_at")]
+    context = {
+        "own": own,
+        "packed": _by_pack(found.exclude(pack="").order_by("pattern")),
+        "packs": ticking.listed(workspace),
+        "grants": in_force(request),
+        "suggestions": suggesting.suggest(workspace),
+        "q": q,
+        "effect": get.get("effect", ""),
+        "is_filtered": bool(q or get.get("effect")),
+    }
+    return render(request, "rules/list.html", context)
+
+
+def _by_pack(rules: Any) -> list[tuple[str, list[Rule]]]:
+    found: dict[str, list[Rule]] = {}
+    for rule in rules:
+        found.setdefault(rule.pack, []).append(rule)
+    titles = {name: pack.title for name, pack in packs.packs().items()}
+    return [(titles.get(name, name), group) for name, group in sorted(found.items())]
+
+
+def in_force(request: Any) -> list[Grant]:
+    own = Grant.objects.in_force().filter(workspace=request.here.workspace)
+    return list(own.select_related("agent", "given_by__user").order_by("expires_at"))
+
+
+@member_page("rules", permissions.RULES_MANAGE)
+def dry_run(request: Any) -> HttpResponseBase:
+    """The rules of now on the last calls of agents."""
+    return render(request, "rules/dry_run.html", replayed(request))
+
+
+def replayed(request: Any, candidate: Rule | None = None) -> dict[str, Any]:
+    found = replay.replay(request.here.workspace, candidate=candidate)
+    listed = rows.of([each.action for each in found])
+    by = candidate.pk if candidate else ""
+    return {
+        "counts": replay.counts(found),
+        "total": len(found),
+        "replayed": [
+            (row, each.verdict, *EFFECTS[each.verdict.effect], by in each.names)
+            for row, each in zip(listed, found, strict=True)
+        ],
+    }
+
+
+@member_page("rules", permissions.RULES_MANAGE, methods=("POST",))
+def pack(request: Any, pack: str) -> HttpResponseBase:
+    """Ticks a pack, or unticks it."""
+    by, wanted = request.here.member, bool(request.POST.get("on"))
+    try:
+        changed = ticking.tick(pack, by=by) if wanted else ticking.untick(pack, by=by)
+        what = ("on", "made") if wanted else ("off", "ended")
+        say(request, f"{packs.named(pack).title} is {what[0]}: {number(changed, 'rule')} {what[1]}.")
+    except NotFound:
+        raise Http404 from None
+    except SandgateError as error:
+        complain(request, error.detail)
+    return redirect("rules", request.here.workspace.pk)
+
+
+@member_page("rules", permissions.RULES_MANAGE, methods=("POST",))
+def end(request: Any, rule_id: str) -> HttpResponseBase:
+    rule = rule_in(request, rule_id)
+    acts.disable(rule, by=request.here.member)
+    say(request, f"The rule `{rule}` has ended. The next call does not meet it.")
+    return redirect("rules", request.here.workspace.pk)
+
+
+@member_page("rules", permissions.RULES_MANAGE, methods=("POST",))
+def adopt(request: Any, rule_id: str) -> HttpResponseBase:
+    try:
+        rule = acts.adopt(rule_in(request, rule_id), by=request.here.member)
+        say(request, f"You answer for the rule `{rule}` from now on.")
+    except SandgateError as error:
+        complain(request, error.detail)
+    return redirect("rules", request.here.workspace.pk)
+
+
+@member_page("queue", permissions.APPROVALS_REVIEW, methods=("POST",))
+def end_grant(request: Any, grant_id: str) -> HttpResponseBase:
+    """By who reviews; back to where they were."""
+    grant = Grant.objects.filter(workspace=request.here.workspace, pk=grant_id).first()
+    if grant is None:
+        raise Http404
+    ended = grants.end(grant, by=request.here.member)
+    say(request, "The grant has ended. The next call asks." if ended else "That grant was over already.")
+    return redirect("rules" if request.POST.get("from") == "rules" else "queue", request.here.workspace.pk)
+
+
+def rule_in(request: Any, rule_id: str) -> Rule:
+    kept = Rule.objects.kept().select_related("agent", "owner__user", "workspace")
+    rule = kept.filter(workspace=request.here.workspace, pk=rule_id).first()
+    if rule is None:
+        raise Http404
+    return rule
+
+
+def agents_in(request: Any) -> Any:
+    return Agent.objects.current().filter(workspace=request.here.workspace).order_by("name")
