@@ -21,7 +21,7 @@ from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, denials, downloads, edited, fates, kept, rows, voting
+from . import cards, denials, downloads, edited, fates, kept, looking, rows, voting
 from .shell import LOOK, member_page
 from .words import listed
 
@@ -29,6 +29,7 @@ PARTS = {
     "card": "partials/_card.html",
     "fate": "partials/_fate_alone.html",
     "votes": "partials/_votes.html",
+    "looking": "partials/_looking.html",
 }
 LATELY = 20
 BEFORE = 3
@@ -43,8 +44,9 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
         return render(request, "partials/_list.html", {**_list(request), "open_id": request.GET.get("open", "")})
     shown = {"card": _card(request, find(request, action_id))} if action_id else {}
     if part == "row" and action_id:
-        row = {"row": rows.of([shown["card"]["action"]])[0], "open_id": request.GET.get("open", ""), **_read(request)}
-        return render(request, "partials/_row.html", row)
+        (row,) = _marked(request, rows.of([shown["card"]["action"]]))
+        more = {"row": row, "open_id": request.GET.get("open", ""), **_read(request)}
+        return render(request, "partials/_row.html", more)
     if part in PARTS and action_id:
         return render(request, PARTS[part], shown)
     more = {"open_id": action_id, "suspended": Suspension.objects.open_in(request.here.workspace)}
@@ -128,11 +130,18 @@ def _list(request: Any) -> dict[str, Any]:
     asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent")
     ended_at = Coalesce("decided_at", "ended_at")  # nobody decided what expired or was superseded
     lately = asked.exclude(status="pending").order_by(ended_at.desc(), "-created_at")[:LATELY]
+    groups = rows.groups(asked.pending())
+    _marked(request, [row for group in groups for row in group.rows])
     return {
-        "groups": rows.groups(asked.pending()),
+        "groups": groups,
         "lately": rows.of(lately),
         **_read(request),
     }
+
+
+def _marked(request: Any, found: list[rows.Row]) -> list[rows.Row]:
+    looking.mark(found, request.here.member)
+    return found
 
 
 def _read(request: Any) -> dict[str, set[str]]:
@@ -164,6 +173,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "seen": "" if matter.undrawable or not open_ else _token(request, action),
         **voted,
         "reasons": REASONS,
+        "looking": looking.names(member).get(action.pk, "") if open_ else "",
         "editable": open_ and request.here.may_review and edited.editable(action),
         "fate": fates.fate(action, command),
         "command": command,

@@ -33,6 +33,7 @@ class Row:
     to: str = ""  # what it is sent to
     command: str = ""  # its id while it runs in the background: the page hears of its end by that
     flags: list[Flag] = field(default_factory=list)
+    looking: str = ""  # which colleagues
 
     @property
     def label(self) -> str:

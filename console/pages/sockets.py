@@ -1,11 +1,14 @@
 """The queue's socket: ids, numbers and states, never content. A page fetches what it shows through its own URLs.
 
 On connect a snapshot with the number it is true at, then every change of the workspace by number, without a gap: a page
-that misses one connects anew. Who is signed in and may look is asked again every few seconds. Must never take orders.
+that misses one connects anew; and which members look at which card, by their ids. Who is signed in and may look is
+asked again every few seconds. Must never take orders.
 """
 
 import asyncio
+import re
 from typing import Any
+from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.conf import settings
@@ -16,8 +19,10 @@ from console.signed_in import user_of
 from console.workspaces import bus, changes, db
 from console.workspaces.models import Member, User, Workspace
 
+from . import looking
 from .shell import LOOK
 
+CARD = re.compile(r"act_[0-9a-z]{1,36}")
 RECHECK_S = 3.0  # with the query and the close: gone within 5 s of losing the right
 SIGNED_OUT, NOT_YOURS = 4401, 4404
 
@@ -36,6 +41,7 @@ class Queue(AsyncJsonWebsocketConsumer):
 
     async def connect(self) -> None:
         self.workspace_id: str = self.scope["url_route"]["kwargs"]["workspace_id"]
+        self.card = _card(self.scope)
         if not await db.read(_may_look, self.scope["user"], self.workspace_id):
             return await self.close()  # before accepting: 403, whether it is somebody else's or nobody's
         await self.accept()
@@ -45,7 +51,10 @@ class Queue(AsyncJsonWebsocketConsumer):
         """Nothing that a page says here counts."""
 
     async def _push(self) -> None:
-        with bus.listening(f"workspace:{self.workspace_id}") as bell:
+        me = await db.read(_member_id, self.scope["user"], self.workspace_id)
+        shown: dict[str, list[str]] = {}
+        topics = (f"workspace:{self.workspace_id}", looking.topic(self.workspace_id))
+        with bus.listening(*topics) as bell, looking.at(self.workspace_id, me, self.card):
             seq, waiting = await db.read(_snapshot, self.workspace_id)
             await self.send_json({"snapshot": seq, "open": waiting})
             while not (code := await self._refusal()):
@@ -54,6 +63,9 @@ class Queue(AsyncJsonWebsocketConsumer):
                     await self.send_json(
                         {"seq": seq, "subject": change.subject, "id": change.subject_id, "status": change.status}
                     )
+                if (now := looking.others(self.workspace_id, but=me)) != shown:
+                    shown = now
+                    await self.send_json({"looking": shown})
                 await bell.wait_s(RECHECK_S / settings.TIMER_DIVISOR)
         await self.close(code)
 
@@ -66,6 +78,16 @@ class Queue(AsyncJsonWebsocketConsumer):
 
 def _may_look(user: User, workspace_id: str) -> bool:
     return Member.objects.of(user).filter(workspace_id=workspace_id, permissions__name__in=LOOK).exists()
+
+
+def _member_id(user: User, workspace_id: str) -> str:
+    return Member.objects.of(user).filter(workspace_id=workspace_id).values_list("pk", flat=True).first() or ""
+
+
+def _card(scope: Any) -> str:
+    """The card that the page shows, which colleagues are told of. It gives no right to anything."""
+    named = parse_qs(scope.get("query_string", b"").decode("ascii", "replace")).get("card", [""])[0]
+    return named if CARD.fullmatch(named) else ""
 
 
 def _snapshot(workspace_id: str) -> tuple[int, dict[str, str]]:

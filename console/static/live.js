@@ -109,12 +109,23 @@
     if (number && words.textContent !== said) say(`${number} new ${number === 1 ? "action waits" : "actions wait"}`);
   }
 
+  // Colleagues who have a card open came or went: ids of actions, and of members.
+  let lookers = {};
+  function look_at(now) {
+    const moved = Object.keys({ ...lookers, ...now }).filter((id) => `${lookers[id] || ""}` !== `${now[id] || ""}`);
+    lookers = now;
+    for (const id of moved) {
+      if (rowOf(id)) loadRow(id);
+      if (opened() === id) load(() => one("#looking"), one("#looking").dataset.looking);
+    }
+  }
+
   const say = (words) => { one("#said").textContent = words; };
 
   // ---- the socket ----
   function connect() {
     clearTimeout(timer);
-    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${body.dataset.socket}`);
+    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${body.dataset.socket}${opened() && `?card=${opened()}`}`);
     socket.onmessage = (event) => hear(JSON.parse(event.data), socket);
     socket.onclose = (event) => {
       if (event.code >= 4400) return location.reload(); // signed out, or no longer a reviewer here
@@ -131,6 +142,7 @@
       ended(""); // while nobody heard
       return reconcile();
     }
+    if ("looking" in message) return look_at(message.looking);
     if (message.seq <= seq) return;
     if (message.seq !== seq + 1) return socket.close(); // a gap: a new snapshot mends it
     seq = message.seq;
