@@ -13,7 +13,12 @@ SCHEME = "sandgate-action-v1"
 INLINE_BYTES = 4096
 
 
-def digest(
+def digest(**named: Any) -> str:
+    """64 hex digits: SHA-256 of what `canonical` makes of the same."""
+    return hashlib.sha256(canonical(**named)).hexdigest()
+
+
+def canonical(
     *,
     workspace: str,
     agent: str | None,
@@ -23,8 +28,9 @@ def digest(
     arguments: Mapping[str, Any],
     bases: Mapping[str, str | None],
     script: Mapping[str, Any] | None = None,
-) -> str:
-    """64 hex digits. `bases` maps each path the call writes to the SHA-256 of what is there now, None for nothing."""
+) -> bytes:
+    """The bytes that are decided about. `bases` maps each path the call writes to the SHA-256 of what is there now,
+    None for nothing."""
     document = {
         "scheme": SCHEME,
         "workspace": workspace,
@@ -37,7 +43,7 @@ def digest(
         "script": dict(script) if script is not None else None,
     }
     try:
-        return hashlib.sha256(rfc8785.dumps(document)).hexdigest()
+        return bytes(rfc8785.dumps(document))
     except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
         raise Invalid(
             f"The arguments of {tool} cannot be written as RFC 8785 JSON ({error}). Send whole numbers below 2^53 and "

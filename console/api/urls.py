@@ -11,6 +11,7 @@ from . import (
     exceptions,
     files,
     grants,
+    incidents,
     keys,
     me,
     members,
@@ -44,7 +45,7 @@ api = Api(
 )
 for noun in (
     sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, exceptions, rules, grants,
-    members, keys, audit, workspace, me,
+    members, keys, audit, incidents, workspace, me,
 ):  # fmt: skip
     api.add_router("", noun.router)
 errors.install(api)

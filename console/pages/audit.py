@@ -54,7 +54,6 @@ def listed(request: Any) -> HttpResponseBase:
         "query": query,
         "wrong": wrong,
         "places": audit_heads.standing(),
-        "may_export_incident": permissions.SANDBOXES_READ in request.here.may,
         "broken": list(islice(audit.broken_links(workspace), SHOWN)) if request.GET.get("check") else None,
         **audit_filters.choices(workspace),
     }

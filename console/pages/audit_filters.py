@@ -32,7 +32,7 @@ def _day(text: str) -> datetime | None:
     try:
         return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as error:
-        raise Invalid(f"“{text}” is no day such as 2026-03-14, so nothing was looked for.", field="from") from error
+        raise Invalid(f"`{text}` is no day such as 2026-03-14, so nothing was looked for.", field="from") from error
 
 
 def choices(workspace: Workspace) -> dict[str, Any]:

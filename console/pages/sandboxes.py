@@ -71,6 +71,7 @@ def detail(request: Any, sandbox_id: str) -> HttpResponseBase:
         "exceptions": _exceptions(sandbox),
         "kept": kept.of_sandbox(request.here.member, sandbox.pk),
         "may_run": permissions.SANDBOXES_RUN in request.here.may,
+        "may_export": permissions.AUDIT_READ in request.here.may,
     }
     return render(request, f"sandboxes/{'_live' if request.GET.get('part') == 'live' else 'detail'}.html", shown)
 

@@ -1,4 +1,4 @@
-"""The audit page: what is asked shows, stays in the form and goes into exports; nobody else sees it, nothing is markup."""
+"""The audit page: what is asked shows, stays in the form and goes into exports; nobody else sees it."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_filters_find_and_stay_in_the_form_and_in_the_links(rows, browser):
 
 def test_a_day_that_is_none_is_said_and_shows_no_rows(rows, browser):
     page = shown(browser, rows, "?from=yesterday", status=400)
-    assert "yesterday” is no day" in page
+    assert "`yesterday` is no day" in page
     assert "act_0" not in page
     answer = browser(rows.bob).get(url(rows, "/export.csv?from=yesterday"))
     assert answer.status_code == 302
@@ -90,3 +90,22 @@ def test_a_place_that_gets_no_heads_is_told(rows, browser, settings):
     HeadPlace.objects.create(place="file", error="OSError: <gone>", tried_at=timezone.now())
     page = shown(browser, rows, "")
     assert "Heads could not be sent to the file (OSError: &lt;gone&gt;)" in page
+
+
+def test_an_incident_is_exported_by_who_may_read_both(rows, browser):
+    from tests.approvals.proposals import pending
+
+    pending(rows.caller(rows.scout), conversation="march & <b>")
+    asked = {"agent": rows.scout.pk, "conversation": "march & <b>"}
+    where = reverse("incident", args=[rows.workspace.pk])
+    page = browser(rows.bob).get(url(rows), asked).content.decode()
+    assert f"{where}?agent={rows.scout.pk}&amp;conversation=march%20%26%20%3Cb%3E" in page
+    answer = browser(rows.bob).get(where, asked)
+    assert b"".join(answer).startswith(b"PK")
+    assert AuditEntry.objects.get(event="incident.exported").actor_id == rows.bob.pk
+    assert browser(rows.bob).get(where, {"agent": rows.scout.pk, "conversation": "may"}).status_code == 404
+    assert browser(rows.bob).post(where, asked).status_code == 405
+    assert browser(rows.mallory).get(where, asked).status_code == 404
+    rows.bob.permissions.filter(name="sandboxes:read").delete()
+    assert browser(rows.bob).get(where, asked).status_code == 403
+    assert "Export incident" not in browser(rows.bob).get(url(rows), asked).content.decode()
