@@ -184,8 +184,8 @@ class Box:
         return await self._link.guarded(listing(self._link, path, depth=depth))
 
     async def glob(self, pass_: "Pass", request: GlobRequest) -> dict[str, Any]:
-        """Ready to be sent on: {paths, found, at_least, truncated, next, ignored, left_out, unreadable}. Files and
-        links, never directories, in the order of their names part by part; told from /work on, or absolute. `found`: of
+        """Ready to be sent on: {paths, found, at_least, incomplete, truncated, next, ignored, left_out, unreadable}.
+        Files and links, never directories, in the order of their names part by part; told from /work on, or absolute. `found`: of
         all, more than that if `at_least`; `next`: the offset to go on from, or None; `ignored`: what .gitignore left
         out, a directory counting once, and `left_out` the first of them; `unreadable`: files and directories that
         `agent` may not read. FileError: bad_pattern, file_not_found, not_a_directory, bad_path,

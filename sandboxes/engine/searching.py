@@ -78,6 +78,7 @@ def _summary(found: dict[str, Any]) -> dict[str, Any]:
     return {
         "found": answers.number(found, "found"),
         "at_least": answers.flag(found, "at_least"),
+        "incomplete": answers.flag(found, "incomplete"),
         "truncated": answers.flag(found, "truncated"),
         "next": None if found.get("next") is None else answers.number(found, "next"),
         "ignored": answers.number(found, "ignored"),

@@ -11,6 +11,7 @@ from .lines import TAG_LETTERS, VERSION_DIGITS, Text, common_ends, is_tag
 
 RANGES, INSERTS, ENDS = ("replace", "delete"), ("insert_before", "insert_after"), ("append", "prepend")
 EDITS = 1000
+_WITHIN_A_GAP = {"prepend": 0, "insert_after": 1, "insert_before": 2, "append": 3}
 _FORM = 'an anchor is a number and its tag as read shows them, like "12kqzt"'
 
 
@@ -178,8 +179,9 @@ def _change(edit: Edit, text: Text) -> Change:
     return Change(edit.nth, edit.do, gap + 1, gap, edit.lines, (first, first))
 
 
-def _place(change: Change) -> tuple[int, bool, int]:
-    return change.first, not change.is_insert, change.nth
+def _place(change: Change) -> tuple[int, bool, int, int]:
+    """Between two lines, what belongs to the one above comes before what belongs to the one below."""
+    return change.first, not change.is_insert, _WITHIN_A_GAP.get(change.do, 0), change.nth
 
 
 def _check_apart(changes: Sequence[Change]) -> None:

@@ -17,7 +17,7 @@ from .walking import Tree
 
 
 class Find(searches.Told):
-    """Its answer: {paths, found, at_least, truncated, next, ignored, left_out, unreadable}."""
+    """Its answer: {paths, found, at_least, incomplete, truncated, next, ignored, left_out, unreadable}."""
 
     def __init__(self, pool: Pool, ref: int, message: Any) -> None:
         super().__init__(pool, ref, message["path"])
@@ -44,7 +44,7 @@ class Find(searches.Told):
             page.put(name, name)
         page.found = self._found
         counts = {"ignored": tree.left_out, "left_out": tree.left_out_first, "unreadable": tree.unreadable}
-        self.tell({"paths": page.entries, **page.told(at_least=tree.is_cut), **counts})
+        self.tell({"paths": page.entries, **page.told(at_least=tree.is_cut), "incomplete": tree.is_cut, **counts})
 
     def _in_order(self, tree: Tree, top: str) -> Iterator[str]:
         paths = self._counted(tree)

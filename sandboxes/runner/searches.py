@@ -16,6 +16,8 @@ from .walking import HIDDEN
 
 WITHIN_S = 10.0
 PAGE_BYTES = 32_000
+OFFSET_MOST = 20_000
+"""Of what may be paged through: so many are looked at for one page, and no more."""
 ENTRY_BYTES = 12
 """Of an entry beside its texts, as a model reads it."""
 
@@ -85,11 +87,11 @@ class Page:
             self.entries.append(entry)
 
     def told(self, *, at_least: bool) -> dict[str, Any]:
-        """`found`: of all; `next`: the offset to go on from."""
+        """`found`: of all; `next`: the offset to go on from, if there is one."""
         after = self._offset + len(self.entries)
         return {
             "found": self.found,
             "at_least": at_least,
             "truncated": self._full,
-            "next": after if self._full else None,
+            "next": after if self._full and after <= OFFSET_MOST else None,
         }

@@ -22,7 +22,9 @@ from .searches import Page
 from .walking import Tree
 
 FIRST_FILES, GROWTH = 100, 8
-BATCH_FILES, BATCH_BYTES = 40_000, 1_600_000
+BATCH_FILES = 10_000
+"""When time is over, what the last batch has not told yet is lost."""
+BATCH_BYTES = 1_600_000
 """What the kernel takes as arguments."""
 PATTERN_BYTES = 8000
 PIECES_AHEAD = 4
@@ -36,8 +38,8 @@ NO_RIPGREP = "grep needs `rg` (ripgrep), which this sandbox's image does not hav
 
 
 class Search(searches.Told):
-    """Its answer: {matches | paths | counts, files_searched, found, at_least, truncated, next, ignored, left_out,
-    unreadable, binary, large_left_out}."""
+    """Its answer: {matches | paths | counts, files_searched, found, at_least, incomplete, truncated, next, ignored,
+    left_out, unreadable, binary, large_left_out}."""
 
     def __init__(self, pool: Pool, ref: int, message: Any) -> None:
         super().__init__(pool, ref, message["path"])
@@ -172,6 +174,7 @@ class Search(searches.Told):
             {"lines": "matches", "files": "paths", "count": "counts"}[self._wanted.mode]: page.entries,
             "files_searched": self._searched,
             **page.told(at_least=is_cut),
+            "incomplete": self._is_late or self._tree.is_cut,
             "ignored": self._tree.left_out,
             "left_out": self._tree.left_out_first,
             "unreadable": self._unreadable + self._tree.unreadable,

@@ -67,9 +67,10 @@ def wishes(draw: Any, data: bytes) -> tuple[list[dict[str, Any]], Model]:
         lines = draw(PAYLOAD.filter(bool))
         inserts.append(draw(st.sampled_from(_ways(text, gap))) | {"lines": lines, "gap": gap})
     asked = draw(st.permutations(asked + inserts))
-    for wish in asked:
-        if (at := wish.pop("gap", None)) is not None:
-            model.gaps.setdefault(at, []).extend(wish["lines"])
+    of_the_gap = ["prepend", "insert_after", "insert_before", "append"]
+    for wish in sorted(inserts, key=lambda wish: (of_the_gap.index(wish["do"]), asked.index(wish))):
+        model.gaps.setdefault(wish["gap"], []).extend(wish["lines"])
+    asked = [{name: value for name, value in wish.items() if name != "gap"} for wish in asked]
     for first, last in ranges:  # what replaces a range stands behind what is inserted before it
         lines = next(
             wish.get("lines", []) for wish in asked if wish.get("from") == anchor(text, first) and "to" in wish

@@ -12,7 +12,7 @@ from tests.engine.test_hostile_runner import play
 from tests.gvisor.engines import OnePass
 
 SUMMARY = {
-    "found": 1, "at_least": False, "truncated": False, "next": None, "ignored": 0, "left_out": ["dist/"],
+    "found": 1, "at_least": False, "incomplete": False, "truncated": False, "next": None, "ignored": 0, "left_out": ["dist/"],
     "unreadable": 0,
 }  # fmt: skip
 GLOB = {"paths": ["a"], **SUMMARY}

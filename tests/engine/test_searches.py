@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxes.runner.searches import ENTRY_BYTES, PAGE_BYTES, Page, shown
+from sandboxes.runner.searches import ENTRY_BYTES, OFFSET_MOST, PAGE_BYTES, Page, shown
 
 
 def page(names, offset: int = 0, limit: int = 100) -> tuple[list[str], dict]:
@@ -41,6 +41,14 @@ def test_page_by_page_everything_comes_once(sizes, limit):
             break
         offset = told["next"]
     assert got == names
+
+
+def test_what_goes_on_beyond_the_last_offset_is_truncated_and_has_no_next():
+    names = ["x"] * (OFFSET_MOST + 500)
+    entries, told = page(names, OFFSET_MOST - 100, limit=100)
+    assert (len(entries), told["truncated"], told["next"]) == (100, True, OFFSET_MOST)
+    entries, told = page(names, OFFSET_MOST, limit=100)
+    assert (len(entries), told["truncated"], told["next"]) == (100, True, None)
 
 
 def test_an_offset_beyond_the_end_is_an_empty_page():

@@ -127,6 +127,19 @@ def test_binary_files_are_said_to_have_matches_that_are_not_shown():
     assert "2 binary files have matches, which are not shown." in toolsets.tool(2, "grep").text(found, {})
 
 
+def test_a_search_that_could_not_look_at_all_does_not_pass_for_one_that_found_nothing():
+    found = {"matches": [], "found": 0, "at_least": True, "incomplete": True, "truncated": False, "next": None}
+    for tool in ("grep", "glob"):
+        said = toolsets.tool(2, tool).text({**found, "files_searched": 7300, "ignored": 0}, {})
+        assert "Not all was looked at" in said and "narrow" in said
+
+
+def test_a_search_never_names_an_offset_that_it_would_refuse():
+    found = {**SEARCHED, "paths": ["a"] * 1000, "found": 50_000, "truncated": True, "next": None}
+    said = toolsets.tool(2, "glob").text(found, {})
+    assert "offset" not in said and "narrow" in said
+
+
 def test_a_search_tells_none_found_from_nothing_there_to_search():
     found = {"matches": [], "found": 0, "at_least": False, "truncated": False, "next": None, "files_searched": 12}
     assert toolsets.tool(2, "grep").text({**found, "ignored": 0}, {}) == "[0 of 0 matches, 12 files searched.]"

@@ -4,8 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from approvals.told import named
+from sandboxes.runner.searches import OFFSET_MOST, WITHIN_S
+from sandboxes.runner.walking import NAMES
 
-LIMIT, LIMIT_MOST, OFFSET_MOST = 100, 1000, 20_000
+LIMIT, LIMIT_MOST = 100, 1000
+NOT_ALL = (
+    f"Not all was looked at ({WITHIN_S:g} s, or {NAMES} names in one folder, are the most), so there may be more: narrow "
+    "`path`, or which files."
+)
 PAGING = {
     "limit": {
         "type": "integer",
@@ -26,8 +32,12 @@ PAGING = {
 def rest(result: Mapping[str, Any], shown: Sequence[object], what: str) -> list[str]:
     """How much there is, how to go on, and what was left out: so that none found is not taken for none there."""
     about = [_count(result, len(shown), what)]
+    if result.get("incomplete"):
+        about.append(NOT_ALL)
     if result["truncated"] and result.get("next") is not None:
         about.append(f"Go on with offset {result['next']}.")
+    elif result["truncated"]:
+        about.append("The rest cannot be paged to: narrow `path` or the pattern.")
     if ignored := result.get("ignored"):
         first = ", ".join(map(named, result.get("left_out") or []))
         about.append(f".gitignore left out {ignored} ({first}); include_ignored shows them.")
