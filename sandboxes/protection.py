@@ -58,17 +58,25 @@ def of(agent: Agent | None) -> Policy:
     return Policy(tuple(agent.protected_more), tuple(ends))
 
 
+def check_settings(settings: Mapping[str, Any], agent: Agent) -> None:
+    """Agent Tools that somebody wants to set: patterns that are some, and exemptions of what is protected. One of what
+    needs none would only look as if it did something."""
+    check_patterns(settings)
+    given = settings.get("protected_exempt") or ()
+    more = settings.get("protected_more", agent.protected_more)
+    known = {each["path"] for each in agent.protected_exempt}
+    protection = Protection(tuple(pattern.strip() for pattern in more), frozenset())
+    for each in given if isinstance(given, list | tuple) else ():
+        path = each.get("path") if isinstance(each, Mapping) else None
+        if isinstance(path, str) and path.startswith("/") and path not in known and not protection.finds(path):
+            why = f"{path} is not protected, so {agent.name} needs no exemption to write it."
+            raise Invalid(why, field="protected_exempt")
+
+
 def check_patterns(settings: Mapping[str, Any]) -> None:
-    """Of Agent Tools that somebody wants to set."""
     for pattern in settings.get("protected_more") or ():
         if isinstance(pattern, str) and (why := check_pattern(pattern.strip())):
             raise Invalid(f"`protected_more`: {pattern!r} {why}.", field="protected_more")
-
-
-def check_exemption(path: str, agent: Agent) -> None:
-    """One of what needs none would only look as if it did something."""
-    if path.startswith("/") and not of(agent).protection.finds(path):
-        raise Invalid(f"{path} is not protected, so {agent.name} needs no exemption to write it.", field="path")
 
 
 def check_write(arguments: Mapping[str, Any], agent: Agent | None) -> tuple[str, ...]:

@@ -60,8 +60,9 @@ async def change_agent_tools(request: HttpRequest, agent_id: str, body: schemas.
 
 
 def _change(who: Caller, agent_id: str, changes: dict[str, Any]) -> schemas.AgentToolsNow:
-    protection.check_patterns(changes)
-    agent = agents.change_tools(acting.agent(who, agent_id), by=acting.member(who), **changes)
+    agent = acting.agent(who, agent_id)
+    protection.check_settings(changes, agent)
+    agent = agents.change_tools(agent, by=acting.member(who), **changes)
     return schemas.AgentToolsNow.of(agent)
 
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from console.workspaces import agents, permissions, protected
-from console.workspaces.errors import Invalid, SandgateError
+from console.workspaces.errors import SandgateError
 from console.workspaces.models import Agent, Member
 from sandboxes import protection
 
@@ -67,12 +67,14 @@ def exemption(request: Any, agent_id: str) -> HttpResponseBase:
             left = [each for each in agent.protected_exempt if each["path"] != path]
             said = f"`{path}` is protected again."
         else:
-            left = [*agent.protected_exempt, asked := _asked(agent, post)]
+            asked = _asked(post)
+            left = [*(each for each in agent.protected_exempt if each["path"] != asked["path"]), asked]
+            protection.check_settings({"protected_exempt": left}, agent)
             said = f"`{asked['path']}` is exempt for {post['hours'].strip()} h, from its next call on."
         said += ended_by_a_change(agent)
         agents.change_tools(agent, by=request.here.member, protected_exempt=left)
     except (SandgateError, ValueError) as caught:
-        field = str(getattr(caught, "fields", {"field": "hours"}).get("field", ""))
+        field = str(getattr(caught, "fields", {"field": "hours"}).get("field", "")).rpartition(".")[2]
         words = caught.detail if isinstance(caught, SandgateError) else NOT_HOURS
         complain(request, "No path was exempted.")
         return page(request, agent, exempting={"sent": post, "words": words, "field": field})
@@ -86,14 +88,10 @@ def ended_by_a_change(agent: Agent) -> str:
     return f" {number(count, 'action')} that waited will not run: proposed under other settings." if count else ""
 
 
-def _asked(agent: Agent, post: Any) -> dict[str, str]:
-    """Raises Invalid, or ValueError for the hours."""
+def _asked(post: Any) -> dict[str, str]:
+    """Raises ValueError for the hours."""
     hours = int(post.get("hours", "").strip())
     if not 1 <= hours <= MOST_HOURS:
         raise ValueError
     until = timezone.now() + timedelta(hours=hours)
-    path, reason = post.get("path", "").strip(), post.get("reason", "").strip()
-    if not reason:
-        raise Invalid("Say why. It is audited, and stands on the card of each write.", field="reason")
-    protection.check_exemption(path, agent)
-    return {"path": path, "expires_at": until.isoformat(), "reason": reason}
+    return {"path": post.get("path", "").strip(), "expires_at": until.isoformat(), "reason": post.get("reason", "")}

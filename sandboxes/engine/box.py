@@ -185,11 +185,11 @@ class Box:
 
     async def glob(self, pass_: "Pass", request: GlobRequest) -> dict[str, Any]:
         """Ready to be sent on: {paths, found, at_least, incomplete, truncated, next, ignored, left_out, unreadable}.
-        Files and links, never directories, in the order of their names part by part; told from /work on, or absolute. `found`: of
-        all, more than that if `at_least`; `next`: the offset to go on from, or None; `ignored`: what .gitignore left
-        out, a directory counting once, and `left_out` the first of them; `unreadable`: files and directories that
-        `agent` may not read. FileError: bad_pattern, file_not_found, not_a_directory, bad_path,
-        permission_denied_in_sandbox."""
+        Files and links, never directories, in the order of their names part by part; told from /work on, or absolute.
+        `found`: of all, more than that if `at_least`; `incomplete`: not all was looked at; `next`: the offset to go on
+        from, or None; `ignored`: what .gitignore left out, a directory counting once, and `left_out` the first of them;
+        `unreadable`: files and directories that `agent` may not read. FileError: bad_pattern, file_not_found,
+        not_a_directory, bad_path, permission_denied_in_sandbox."""
         pass_.spend(self.sandbox_id, "glob")
         return await self._link.guarded(searching.glob(self._link, request))
 

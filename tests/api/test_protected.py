@@ -97,7 +97,10 @@ async def test_unsealing_by_an_agent_waits_for_a_person_whatever_its_mode(
 
 async def test_settings_are_set_and_shown_over_rest(ask, place) -> None:
     path = f"/agents/{place.scout.pk}/tools/sandbox"
-    wanted = {"protected_more": ["*.crypt"], "protected_exempt": [{"path": "/work/.env", "expires_at": soon()}]}
+    wanted = {
+        "protected_more": ["*.crypt"],
+        "protected_exempt": [{"path": "/work/.env", "expires_at": soon(), "reason": "x"}],
+    }
     answer = await ask("PUT", path, key=place.alices, json=wanted)
     assert answer.status_code == 200, answer.text
     assert answer.json()["protected_more"] == ["*.crypt"]
@@ -110,6 +113,8 @@ async def test_settings_are_set_and_shown_over_rest(ask, place) -> None:
     for bad, field in (
         ({"protected_more": ["**"]}, "protected_more"),
         ({"protected_exempt": [{"path": "x"}]}, "protected"),
+        ({"protected_exempt": [{"path": "/work/.env", "expires_at": soon()}]}, "protected_exempt.reason"),
+        ({"protected_exempt": [{"path": "/work/a.txt", "expires_at": soon(), "reason": "x"}]}, "protected_exempt"),
     ):
         wrong = await ask("PUT", path, key=place.alices, json=bad)
         assert (wrong.status_code, wrong.json()["code"]) == (422, "validation")

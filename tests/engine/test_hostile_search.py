@@ -12,8 +12,8 @@ from tests.engine.test_hostile_runner import play
 from tests.gvisor.engines import OnePass
 
 SUMMARY = {
-    "found": 1, "at_least": False, "incomplete": False, "truncated": False, "next": None, "ignored": 0, "left_out": ["dist/"],
-    "unreadable": 0,
+    "found": 1, "at_least": False, "incomplete": False, "truncated": False, "next": None, "ignored": 0,
+    "left_out": ["dist/"], "unreadable": 0,
 }  # fmt: skip
 GLOB = {"paths": ["a"], **SUMMARY}
 MATCH = ["a", 1, 1, "needle", [[1, "x"]], []]

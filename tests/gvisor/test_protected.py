@@ -154,7 +154,8 @@ def test_an_unsealing_is_of_the_file_that_was_on_the_card(desk: Desk) -> None:
 def test_settings_add_names_and_exempt_a_path_from_the_next_call_on(desk: Desk) -> None:
     desk.put("/work/ex/.env", protected=True)
     desk.settings(
-        """{"protected_more": ["*.crypt"], "protected_exempt": [{"path": "/work/ex/.env", "expires_at": until}]}"""
+        """{"protected_more": ["*.crypt"],
+        "protected_exempt": [{"path": "/work/ex/.env", "expires_at": until, "reason": "x"}]}"""
     )
     refused = desk.agent.post(desk.at("files"), json={"path": "/work/a.crypt", "content": "x"})
     assert code_of(refused) == (403, "protected_path")

@@ -23,7 +23,12 @@ def agent(more=(), exempt=()):
 
 
 def exemption(path, **until):
-    return {"path": path, "expires_at": (timezone.now() + timedelta(**until)).isoformat(), "reason": "", "by": ""}
+    return {
+        "path": path,
+        "expires_at": (timezone.now() + timedelta(**until)).isoformat(),
+        "reason": "to rotate it",
+        "by": "",
+    }
 
 
 def refused(path, content="x", who=None):
@@ -77,11 +82,13 @@ def test_an_admin_sets_them_and_each_change_is_recorded(cast):
     until = (timezone.now() + timedelta(days=2)).isoformat()
     wanted = {
         "protected_more": ["*.crypt", " deploy/*.json "],
-        "protected_exempt": [{"path": "/work/.env", "expires_at": until}],
+        "protected_exempt": [{"path": "/work/.env", "expires_at": until, "reason": "to rotate it"}],
     }
     changed = agents.change_tools(cast.scout, by=cast.alice, **wanted)
     assert changed.protected_more == ["*.crypt", "deploy/*.json"]
-    assert changed.protected_exempt == [{"path": "/work/.env", "expires_at": until, "reason": "", "by": cast.alice.pk}]
+    assert changed.protected_exempt == [
+        {"path": "/work/.env", "expires_at": until, "reason": "to rotate it", "by": cast.alice.pk}
+    ]
     row = AuditEntry.objects.filter(event="agent.tools_changed").latest("seq")
     assert row.data["after"]["protected_exempt"][0]["path"] == "/work/.env"
     again = agents.change_tools(changed, by=None, protected_exempt=changed.protected_exempt)
@@ -94,12 +101,45 @@ def test_an_admin_sets_them_and_each_change_is_recorded(cast):
     [{"path": "work/.env", "expires_at": "2126-01-01T00:00:00Z"}], [{"path": "/work/../x", "expires_at": "x"}], "x",
     [{"path": "/work/.env"}], [{"path": "/work/.env", "expires_at": "2126-01-01T00:00:00+00:00"}], [5],
     [{"path": "/work/.env", "expires_at": "2020-01-01T00:00:00+00:00"}], [{"path": "/", "expires_at": "x"}],
-    [{"path": "/work/.env", "expires_at": "2026-12-01T00:00:00"}],
+    [{"path": "/work/.env", "expires_at": "2026-12-01T00:00:00"}], [{"path": "/work/*.env", "expires_at": "x"}],
+    [{"path": "//work/.env", "expires_at": "x"}],
 ])  # fmt: skip
 def test_an_exemption_names_one_path_and_ends(cast, given):
     with pytest.raises(Invalid) as refusal:
         agents.change_tools(cast.scout, by=cast.alice, protected_exempt=given)
     assert refusal.value.fields["field"] == "protected_exempt"
+
+
+def exempt(path: str = "/work/.env", hours: int = 1, **fields: object) -> dict:
+    until = timezone.now() + timedelta(hours=hours)
+    return {"path": path, "expires_at": until.isoformat(), "reason": "to rotate it"} | fields
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("reason", [None, "", " \t", 5, "x" * 201])
+def test_an_exemption_says_why(cast, reason):
+    with pytest.raises(Invalid, match="Say why"):
+        agents.change_tools(cast.scout, by=cast.alice, protected_exempt=[exempt(reason=reason)])
+
+
+@pytest.mark.django_db
+def test_a_path_is_exempt_once(cast):
+    with pytest.raises(Invalid, match="twice"):
+        agents.change_tools(cast.scout, by=cast.alice, protected_exempt=[exempt(), exempt(hours=2)])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("more", "path", "is_some"), [
+    ([], "/work/.env", True), ([], "/work/plain.txt", False),
+    (["*.crypt"], "/work/a.crypt", True), ([], "/work/a.crypt", False),
+])  # fmt: skip
+def test_an_exemption_is_of_what_is_protected_with_the_names_it_is_set_with(cast, more, path, is_some):
+    settings = {"protected_more": more, "protected_exempt": [exempt(path)]}
+    if is_some:
+        protection.check_settings(settings, cast.scout)
+        return
+    with pytest.raises(Invalid, match="not protected"):
+        protection.check_settings(settings, cast.scout)
 
 
 @pytest.mark.django_db

@@ -9,8 +9,8 @@ from sandboxes.runner.walking import NAMES
 
 LIMIT, LIMIT_MOST = 100, 1000
 NOT_ALL = (
-    f"Not all was looked at ({WITHIN_S:g} s, or {NAMES} names in one folder, are the most), so there may be more: narrow "
-    "`path`, or which files."
+    f"Not all was looked at ({WITHIN_S:g} s, or {NAMES} names in one folder, are the most), so there may be more: "
+    "narrow `path`, or which files."
 )
 PAGING = {
     "limit": {
