@@ -21,6 +21,8 @@ from .errors import FileError
 from .models import Sandbox
 from .profiles import NewSandbox
 
+OF_THE_PATH = ("bad_path", "is_a_directory", "not_a_directory", "not_a_file", "not_utf8")
+"""What is wrong with what a call names, rather than with what became of it."""
 __all__ = ["call", "pinned", "said", "tools"]
 
 
@@ -57,11 +59,10 @@ async def call(
             reason=reason, parent_action=parent_action, idempotency_key=idempotency_key,
         )  # fmt: skip
     except Invalid as error:
-        field = str(error.fields["field"])
-        if not field.startswith("arguments"):
-            field = f"arguments.{field}"
-        raise toolsets.BadArguments(error.detail, field=field, example=tool.example) from error
+        raise tool.bad(error) from error
     except FileError as error:  # refused before anybody was asked; in words for a model, as an outcome is
+        if error.code in OF_THE_PATH:
+            error.fields |= {"field": "arguments.path", "example": dict(tool.example)}
         error.fields["text"] = "\n".join([error.detail, *told.aids(error.fields)])
         raise
 

@@ -111,7 +111,10 @@ def install(api: NinjaAPI) -> None:
 
 
 def _ours(request: HttpRequest, error: Any) -> HttpResponse:
-    return refusal(error.detail, error.code, error.fields, getattr(error, "retry_after", 0))
+    fields = dict(error.fields)
+    if error.code == "validation" and "example" not in fields:
+        fields |= _right_call(request, fields)
+    return refusal(error.detail, error.code, fields, getattr(error, "retry_after", 0))
 
 
 def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
@@ -122,13 +125,13 @@ def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
     )
 
 
-def _right_call(request: HttpRequest, fault: Mapping[str, str]) -> dict[str, Any]:
+def _right_call(request: HttpRequest, fault: Mapping[str, Any]) -> dict[str, Any]:
     """A tool's: its arguments where they are at fault, else the whole body."""
     match = request.resolver_match
     tool = toolsets.example(str(match.kwargs.get("tool"))) if match else {}
     if not tool:
         return {}
-    is_inside = fault["field"].partition(".")[0] == "arguments"
+    is_inside = str(fault.get("field")).partition(".")[0] == "arguments"
     return {"example": tool if is_inside else {"conversation": "first", "arguments": tool}}
 
 

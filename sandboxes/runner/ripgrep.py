@@ -6,7 +6,6 @@ written, the program may be anything. Must never hold a longer record than RECOR
 
 import base64
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ THREADS = 4
 """More than processors, most often: to open a file is to wait. 20,000 of them: 3.1 s, with two threads 3.8."""
 _NUMBER = re.compile(rb'"line_number":(\d{1,18}),')
 _FIRST = re.compile(rb'"submatches":\[(\{.*?"start":\d{1,18},"end":\d{1,18}\})', re.DOTALL)
+_FLAG = re.compile(r"--(multiline|pcre2|engine|auto-hybrid-regex|regex-size-limit|dfa-size-limit)\b")
 _LIMITED = f'ulimit -v {MEMORY_KB}; exec "$0" "$@"'
 
 
@@ -202,7 +202,7 @@ def window(line: bytes, start: int, end: int) -> str:
     return ("…" if begin else "") + shown + ("…" if stop < len(line) else "")
 
 
-def complaints(stderr: bytes) -> list[str]:
-    """What it could not read; a file that is gone meanwhile is none."""
-    lines = [os.fsdecode(line) for line in stderr.splitlines() if line]
-    return [line for line in lines if "(os error 2)" not in line]
+def fault(stderr: bytes) -> str:
+    """What is wrong with a pattern, without the advice to use flags, which a caller does not have."""
+    lines = [line for line in stderr.decode(errors="replace").split("\n") if line.strip() and not _FLAG.search(line)]
+    return "\n".join(lines)[:1000].removeprefix("rg: ").rstrip(".\n ")

@@ -161,7 +161,7 @@ class Search(searches.Told):
         self._searched += len(batch.files) if not self._is_late else len({name for name, _, _ in batch.entries()})
         complaints = batches.unreadable(ended.stderr)
         if complaints is None and ended.code == 2 and not batch.collected:
-            said = ended.stderr.decode(errors="replace").strip()[:1000]
+            said = ripgrep.fault(ended.stderr)
             raise Refused("bad_pattern", f"the pattern {self._wanted.pattern[:200]!r} cannot be searched for: {said}")
         self._unreadable += complaints or 0
 

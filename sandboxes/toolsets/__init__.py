@@ -61,8 +61,17 @@ class Tool:
         """For its act, of what a model sent. Raises BadArguments, which names the field and shows a right call."""
         checked = schemas.checked(given, self.schema, example=self.example)
         make = getattr(self.module, "arguments", None)
-        found: dict[str, Any] = make(checked) if make else checked
+        try:
+            found: dict[str, Any] = make(checked) if make else checked
+        except Invalid as error:
+            raise self.bad(error) from error
         return found
+
+    def bad(self, error: Invalid) -> BadArguments:
+        """What its act says of an argument, as this tool's caller knows it."""
+        field = str(error.fields["field"])
+        field = field if field.startswith("arguments") else f"arguments.{field}"
+        return BadArguments(error.detail, field=field, example=self.example)
 
     def text(self, result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
         found: str = self.module.text(result, arguments)

@@ -8,7 +8,7 @@ from approvals import decisions, gate
 from approvals.models import Action
 from console.api.tools import wait_of
 from console.workspaces import agents, db, keys
-from sandboxes import outputs
+from sandboxes import outputs, toolsets
 from sandboxes.models import Command, Sandbox
 
 from .conftest import make_sandbox, the_action, until
@@ -103,6 +103,20 @@ async def test_what_only_the_act_can_see_is_told_in_the_same_way(ask, talk, argu
     assert answer.json()["example"]["command"]
 
 
+@pytest.mark.parametrize("path", ["a/.", "/work/."])
+async def test_a_path_that_names_no_file_is_told_in_the_same_way(ask, talk, path):
+    answer = await call(ask, "write", {"path": path, "content": "x"}, key=talk.scouts)
+    assert (answer.status_code, answer.json().get("field")) == (422, "arguments.path"), answer.text
+    assert answer.json()["example"]["path"]
+
+
+async def test_half_a_character_names_the_argument_that_holds_it(ask, talk):
+    body = b'{"conversation": "c", "arguments": {"path": "a.txt", "content": "\\ud800"}}'
+    answer = await ask("POST", "/tools/write", key=talk.scouts, content=body)
+    assert (answer.status_code, answer.json()["field"]) == (422, "arguments.content"), answer.text
+    assert answer.json()["example"]["path"]
+
+
 @pytest.mark.parametrize("tool", ["run", "edit", "read"])
 @pytest.mark.parametrize(
     ("body", "field"),
@@ -113,9 +127,12 @@ async def test_what_only_the_act_can_see_is_told_in_the_same_way(ask, talk, argu
         ({"conversation": "c", "arguments": []}, "arguments"),
         ({"conversation": "c", "arguments": {}, "stranger": 1}, "stranger"),
         ({}, "conversation"),
+        ({"conversation": "c", "arguments": "right", "parent_action": "act_other"}, "parent_action"),
     ],
 )
 async def test_what_is_wrong_around_the_arguments_comes_with_a_right_call_too(ask, talk, tool, body, field):
+    if body.get("arguments") == "right":
+        body = {**body, "arguments": toolsets.example(tool)}
     answer = await ask.post(f"/tools/{tool}", body, key=talk.scouts)
     assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
     right = answer.json()["example"]
