@@ -7,8 +7,7 @@ takes nothing with it.
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -17,14 +16,13 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from approvals import decisions, gate, payloads, same
-from approvals.draw import survey
 from approvals.models import Action
 from console.workspaces import bus, db
 from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
-from . import answers, based, commands, host, lifecycle, outputs, protection
+from . import answers, based, commands, flagging, host, lifecycle, outputs, protection
 from .errors import CommandEnded, NotAllowed
 from .models import Command, Sandbox
 from .passage import Passage
@@ -34,9 +32,7 @@ from .toolsets import COMMANDS, is_by_host, named
 __all__ = ["CommandOutput", "FileInfo", "NewSandbox", "Proposed", "propose"]
 
 SHORT = 1000  # characters: at most 4000 bytes, and so never a payload
-SURVEY_BYTES = 4 << 20
 T = TypeVar("T")
-NOT_PLAIN = re.compile(rb"[^\n\t\x20-\x7e]")
 
 
 @dataclass(frozen=True)
@@ -160,6 +156,7 @@ async def validated(
     _check_fits(sandbox, tool)
     module = named(tool, version)
     checked, flags = await _off_the_loop(arguments, partial(_checked, module, arguments, agent))
+    await flagging.read_ahead(module.NAME, checked, agent)
     return gate.Proposal(
         caller=caller,
         sandbox_id=sandbox.pk,
@@ -198,7 +195,7 @@ def _checked(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     checked = module.validate(arguments, agent)
     told = protection.check_write(checked, agent) if module.KIND == "write" and module.NAME != "unseal" else ()
-    return checked, (*told, *_flags(checked))
+    return checked, (*told, *flagging.of(module.NAME, checked, agent))
 
 
 async def _kept(proposal: gate.Proposal, seen: list[bytes]) -> gate.Proposal:
@@ -213,35 +210,6 @@ async def _kept(proposal: gate.Proposal, seen: list[bytes]) -> gate.Proposal:
 
 def _keep(content: bytes) -> None:
     payloads.keep(payloads.hold(content))
-
-
-def _flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a reviewer should look at twice. Flags explain a card; they never lower a verdict."""
-    found: set[str] = set()
-    for value in _texts(arguments):
-        found |= _flags_of(value if isinstance(value, payloads.Held) else payloads.hold(value.encode()))
-    return tuple(sorted(found))
-
-
-def _texts(value: object) -> Iterator[str | payloads.Held]:
-    """Also those in words of a command and lines of an edit."""
-    if isinstance(value, str | payloads.Held):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(each)
-
-
-def _flags_of(held: payloads.Held) -> set[str]:
-    if not any(NOT_PLAIN.search(piece) for piece in held.pieces()):
-        return set()
-    if held["size"] > SURVEY_BYTES:
-        return {"large"}
-    try:
-        seen = survey(held.content.decode())
-    except UnicodeDecodeError:
-        return {"binary"}
-    return {flag for flag, there in (("hidden_characters", seen.hidden), ("lookalikes", seen.lookalikes)) if there}
 
 
 def find_action(caller: Caller, action_id: str) -> Action:

@@ -1,9 +1,10 @@
 """Words for a card about what a command may do. They explain; no verdict is made lower by one that is missing."""
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from .never import INTERPRETERS, SHELLS, SYSTEM_FOLDERS
+from .patterns import BEFORE
 from .reading import Read
 from .scan import Command
 from .wrappers import name_of
@@ -47,7 +48,7 @@ def flags(read: Read) -> tuple[str, ...]:
 
 def _of(command: Command) -> Iterator[str]:
     name, words = name_of(command.argv), command.argv[1:]
-    first = next((word for word in words if not word.startswith("-")), "")
+    first = _sub_command(name, words)
     plain = name.rstrip("0123456789.") or name
     if plain in _REACHES or first in _FETCHES.get(plain, ()) or any("/dev/tcp/" in path for path in command.writes):
         yield NETWORK
@@ -61,6 +62,16 @@ def _of(command: Command) -> Iterator[str]:
         yield UNPINNED
 
 
+def _sub_command(name: str, words: Iterable[str]) -> str:
+    """Its first operand, behind options that take the next word."""
+    skip = False
+    for word in words:
+        if not skip and not word.startswith("-"):
+            return word
+        skip = not skip and word in BEFORE.get(name, ())
+    return ""
+
+
 def _is_outside(path: str) -> bool:
     if path.startswith("~"):
         return True
@@ -72,14 +83,19 @@ def _targets(name: str, words: Iterable[str]) -> list[str]:
     """What it writes to: the last operand of those that copy, each of the others'."""
     if name == "dd":
         return [word[3:] for word in words if word.startswith("of=")]
+    words = list(words)
+    named = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-t", "--target-directory")]
+    named += [word.partition("=")[2] for word in words if word.startswith("--target-directory=")]
+    if named:
+        return named
     operands = [word for word in words if not word.startswith("-")]
     if name in ("chmod", "chown"):
         return operands[1:]
     return operands[-1:] if name in ("cp", "install", "ln") else operands
 
 
-def _has_script(words: Iterable[str]) -> bool:
-    return any(word in ("-c", "-e", "-m") or not word.startswith("-") for word in words)
+def _has_script(words: Collection[str]) -> bool:
+    return "-s" not in words and any(word in ("-c", "-e", "-m") or not word.startswith("-") for word in words)
 
 
 def _is_unpinned(name: str, argv: tuple[str, ...], first: str) -> bool:
@@ -89,4 +105,4 @@ def _is_unpinned(name: str, argv: tuple[str, ...], first: str) -> bool:
     folder = posixpath.dirname(argv[0]) if argv else ""
     if folder and folder not in SYSTEM_FOLDERS:
         return True
-    return name in SHELLS | INTERPRETERS and bool(first) and "-c" not in argv and "-e" not in argv
+    return name in SHELLS | INTERPRETERS and bool(first) and not {"-c", "-e", "-s"} & set(argv)

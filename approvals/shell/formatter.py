@@ -1,7 +1,6 @@
 """What shfmt says a plain line runs: a second parser of bash, by other people, in another language.
 
-Run as a process of its own, with limits on its time and on what it prints. An allow-list like tree.py. What was said
-of a line is remembered for as long as it is among the last few hundred.
+Run as a process of its own, with limits on its time and on what it prints. An allow-list like tree.py.
 """
 
 import json
@@ -12,7 +11,6 @@ import subprocess
 import sysconfig
 import time
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from .plain import Commands, NotPlain, value
 SHFMT = Path(sysconfig.get_path("scripts"), "shfmt")
 TIMEOUT_S = 2.0
 OUTPUT_BYTES = 16 << 20
-REMEMBERED = 512
 UNCHECKED = "It could not be checked by the second parser."
 _WHERE = frozenset(("Pos", "End", "ValuePos", "ValueEnd", "OpPos", "Left", "Right", "Position", "Semicolon"))
 _log = logging.getLogger(__name__)
@@ -33,13 +30,6 @@ def commands(line: str) -> Commands:
     found = Commands()
     _sequence(tree, found)
     return found
-
-
-@lru_cache(maxsize=REMEMBERED)
-def agrees(line: str, argvs: tuple[tuple[str, ...], ...], joins: tuple[str, ...]) -> bool:
-    """Raises NotPlain, which is not remembered: a parser that was late may be in time the next time."""
-    said = commands(line)
-    return (tuple(said.argvs), tuple(said.joins)) == (argvs, joins)
 
 
 def _printed(line: str) -> bytes:

@@ -27,7 +27,7 @@ CLOSED = frozenset(
 # Their second word says nothing yet of what they do.
 _TWO_DEEP = frozenset("stash remote worktree submodule notes reflog bisect bundle sparse-checkout commit-graph".split())
 # The options before a sub-command whose value is the next word.
-_BEFORE = {
+BEFORE = {
     "git": frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix")),
     "docker": frozenset(("-H", "--host", "-c", "--context", "-l", "--log-level", "--config")),
     "npm": frozenset(("--prefix", "-C", "--workspace", "-w")),
@@ -139,7 +139,7 @@ def forbids(pattern: Sequence[str], argv: Sequence[str]) -> bool:
 def _parts(name: str, words: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Operands, and options one by one: `-rf` is `r` and `f`."""
     operands, options, skip = [], [], False
-    same, before = _SAME.get(name, {}), _BEFORE.get(name, frozenset())
+    same, before = _SAME.get(name, {}), BEFORE.get(name, frozenset())
     for word in words:
         if skip:
             skip = False

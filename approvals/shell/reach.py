@@ -13,7 +13,7 @@ from .wrappers import SHELLS_AND_READERS, Inner, inner, name_of
 
 LINE_CHARS = 64 << 10  # of a longer line the rest is not looked at; it asks in any case
 ALL_CHARS = 256 << 10  # with all texts inside texts
-COMMANDS = 2000
+COMMANDS = 1000
 DEPTH = 12
 
 

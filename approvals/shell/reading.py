@@ -7,7 +7,8 @@ raise: a fault in here is a line that is not plain.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
+from typing import Any
 
 from . import formatter, plain, reach, tree
 from .scan import Command
@@ -17,6 +18,7 @@ FAILED = "It could not be read."
 EMPTY = "It has no command."
 TOO_LONG = "It is longer than 8 KiB."
 ODD = "It has characters other than printable ASCII, tabs and line ends."
+REMEMBERED = 64  # each at most a thousand commands
 _log = logging.getLogger(__name__)
 
 
@@ -33,7 +35,7 @@ class Read:
 
     line: str | None = None
     argv: tuple[str, ...] = ()
-    _found: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)  # of two threads the later one wins
 
     @property
     def plain(self) -> tuple[Simple, ...] | None:
@@ -50,16 +52,31 @@ class Read:
         """Every argv that it may run, as far as that can be told: for rules that deny."""
         return tuple(dict.fromkeys(command.argv for command in self.commands))
 
-    @cached_property
+    @property
     def commands(self) -> tuple[Command, ...]:
+        if "commands" not in self._known:
+            self._known["commands"] = self._commands()
+        found: tuple[Command, ...] = self._known["commands"]
+        return found
+
+    def _commands(self) -> tuple[Command, ...]:
         try:
             return reach.of_argv(self.argv) if self.line is None else reach.of_line(self.line)
         except Exception:
             _log.exception("Looking for the programs of a command failed; it asks")
             return ()
 
-    @cached_property
+    @property
     def _judged(self) -> tuple[tuple[Simple, ...] | None, str]:
+        if "judged" in self._known:
+            known: tuple[tuple[Simple, ...] | None, str] = self._known["judged"]
+            return known
+        judged = self._judge()
+        if judged[1] not in (formatter.UNCHECKED, FAILED):  # which may be other the next time
+            self._known["judged"] = judged
+        return judged
+
+    def _judge(self) -> tuple[tuple[Simple, ...] | None, str]:
         try:
             return tuple(map(Simple, self._argvs())), ""
         except plain.NotPlain as why:
@@ -75,12 +92,18 @@ class Read:
         found = plain.commands(self.line)
         if tree.commands(self.line, found.ends, found.blanks) != found:
             raise plain.NotPlain(DISAGREE)
-        if not formatter.agrees(self.line, tuple(found.argvs), tuple(found.joins)):
+        if formatter.commands(self.line) != found:
             raise plain.NotPlain(DISAGREE)
         return found.argvs
 
 
 def read(line: str) -> Read:
+    """What is known of a line is kept while it is among the last few dozen: several ask, one after the other."""
+    return _remembered(line) if len(line) <= plain.LINE_BYTES else Read(line=line)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered(line: str) -> Read:
     return Read(line=line)
 
 

@@ -28,6 +28,8 @@ class Flag:
 FLAGS = {
     "network": ("wait", "globe", "Network", "It may reach hosts outside."),
     "deletes": ("wait", "trash-2", "Deletes", "It removes files."),
+    "writes_outside": ("wait", "folder-output", "Writes outside", "It writes outside /work."),
+    "piped_shell": ("stop", "terminal", "Pipe into a shell", "It runs whatever another program prints."),
     "protected_path": ("stop", "lock", "Protected path", "It names a path that is never written."),
     "exempt_path": ("stop", "lock-open", "Protected, exempt", "It is protected; this agent may write it for a time."),
     "unpinned_code": ("wait", "code-xml", "Unpinned code", "It runs code of the workspace, whose text is not here."),

@@ -1,0 +1,62 @@
+"""Flags of a call: what a reviewer should look at twice. They explain a card; they never lower a verdict.
+
+Of all texts: characters that show nothing or pass for others. Of a command by an agent: what it may do, as far as
+`approvals.shell` can tell.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from approvals import payloads, shell
+from approvals.draw import survey
+from console.workspaces.models import Agent
+
+SURVEY_BYTES = 4 << 20
+NOT_PLAIN = re.compile(rb"[^\n\t\x20-\x7e]")
+
+
+def of(tool: str, arguments: Mapping[str, Any], agent: Agent | None) -> tuple[str, ...]:
+    """Nobody looks at a card of a call that is not an agent's."""
+    found: set[str] = set()
+    for value in _texts(arguments):
+        found |= _of_text(value if isinstance(value, payloads.Held) else payloads.hold(value.encode()))
+    if tool == "run" and agent:
+        found |= {*shell.flags(_read(arguments))}
+    return tuple(sorted(found))
+
+
+async def read_ahead(tool: str, arguments: Mapping[str, Any], agent: Agent | None) -> None:
+    """What rules will ask about a line costs a process of its own: begun here, and not while the one thread that
+    writes waits for it."""
+    if tool == "run" and agent and agent.command_mode == "rules" and "command" in arguments:
+        await asyncio.to_thread(lambda: _read(arguments).plain)
+
+
+def _read(arguments: Mapping[str, Any]) -> shell.Read:
+    if "argv" in arguments:
+        return shell.read_argv(arguments["argv"])
+    line = arguments["command"]
+    return shell.read(line.content.decode() if isinstance(line, payloads.Held) else line)
+
+
+def _texts(value: object) -> Iterator[str | payloads.Held]:
+    """Also those in words of a command and lines of an edit."""
+    if isinstance(value, str | payloads.Held):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)
+
+
+def _of_text(held: payloads.Held) -> set[str]:
+    if not any(NOT_PLAIN.search(piece) for piece in held.pieces()):
+        return set()
+    if held["size"] > SURVEY_BYTES:
+        return {"large"}
+    try:
+        seen = survey(held.content.decode())
+    except UnicodeDecodeError:
+        return {"binary"}
+    return {flag for flag, there in (("hidden_characters", seen.hidden), ("lookalikes", seen.lookalikes)) if there}
