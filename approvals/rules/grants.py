@@ -26,8 +26,9 @@ Words = tuple[tuple[str, ...], ...]
 
 
 def offer(action: Action) -> Words | None:
-    """What could be granted of it, whole: words of each command, or its path. None: it is only for this once."""
-    if action.tool not in TOOLS or action.agent is None or _mode_of(action) != "rules":
+    """What could be granted of it, whole: words of each command, or its path. None: it is only for this once, as where
+    one reviewer alone does not decide."""
+    if action.tool not in TOOLS or action.agent is None or _mode_of(action) != "rules" or action.approvals_needed > 1:
         return None
     if action.tool != "run":
         path = str(action.arguments["path"])

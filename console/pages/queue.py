@@ -21,7 +21,7 @@ from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, denials, downloads, edited, fates, kept, looking, rows, voting
+from . import cards, denials, downloads, edited, fates, granting, kept, looking, rows, voting
 from .shell import LOOK, member_page
 from .words import listed
 
@@ -50,6 +50,7 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
     if part in PARTS and action_id:
         return render(request, PARTS[part], shown)
     more = {"open_id": action_id, "suspended": Suspension.objects.open_in(request.here.workspace)}
+    more["grants"] = granting.in_force(request)
     return render(request, "queue/queue.html", {**_list(request), **shown, **more})
 
 
@@ -59,8 +60,11 @@ def decide(request: Any, action_id: str) -> HttpResponseBase:
     digest = request.POST.get("digest", "")
     reason, refusal = written(request.POST), ""
     try:
-        view = _seen(request, action) if verdict == "approve" else None
-        decisions.decide(action, verdict, by=request.here.member, digest=digest, reason=reason, via="page", view=view)
+        if verdict == granting.VERDICT:
+            granting.give(request, action, digest=digest, view=_seen(request, action))
+        else:
+            view, by = _seen(request, action) if verdict == "approve" else None, request.here.member
+            decisions.decide(action, verdict, by=by, digest=digest, reason=reason, via="page", view=view)
     except NotSeen:
         refusal = NOT_SHOWN
     except AlreadyDecided:
@@ -157,6 +161,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
     voted = voting.shown(action, member)
     why_not = selves.why_not(action, member)
     open_ = action.status == "pending" and (action.expires_at or timezone.now()) > timezone.now()
+    may_approve = open_ and request.here.may_review and not (why_not or matter.undrawable or voted["voted"])
     return {
         "action": action,
         "matter": matter,
@@ -164,11 +169,9 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "before": _before(request, action),
         "parents": rows.of(lineage.chain(action)),
         "may_decide": open_ and request.here.may_review,
-        "may_approve": open_
-        and request.here.may_review
-        and not why_not
-        and not matter.undrawable
-        and not voted["voted"],
+        "may_approve": may_approve,
+        "grant": granting.offered(action) if may_approve else [],
+        "grant_minutes": granting.MINUTES,
         "own": _who_else(action, member, why_not) if why_not else "",
         "seen": "" if matter.undrawable or not open_ else _token(request, action),
         **voted,

@@ -17,7 +17,7 @@ from console.workspaces import permissions
 from console.workspaces.errors import NotFound, SandgateError
 from console.workspaces.models import Agent
 
-from . import rows
+from . import granting, rows
 from .shell import complain, member_page, say
 from .words import number
 
@@ -61,7 +61,7 @@ def listed(request: Any) -> HttpResponseBase:
         "own": own,
         "packed": _by_pack(found.exclude(pack="").order_by("pattern")),
         "packs": ticking.listed(workspace),
-        "grants": in_force(request),
+        "grants": granting.in_force(request),
         "suggestions": suggesting.suggest(workspace),
         "q": q,
         "effect": get.get("effect", ""),
@@ -76,11 +76,6 @@ def _by_pack(rules: Any) -> list[tuple[str, list[Rule]]]:
         found.setdefault(rule.pack, []).append(rule)
     titles = {name: pack.title for name, pack in packs.packs().items()}
     return [(titles.get(name, name), group) for name, group in sorted(found.items())]
-
-
-def in_force(request: Any) -> list[Grant]:
-    own = Grant.objects.in_force().filter(workspace=request.here.workspace)
-    return list(own.select_related("agent", "given_by__user").order_by("expires_at"))
 
 
 @member_page("rules", permissions.RULES_MANAGE)

@@ -41,7 +41,7 @@
     form().querySelector("[data-read-on]").classList.toggle("spent", all);
     if (all && card().dataset.seen !== "all") tellRead();
     card().dataset.seen = all ? "all" : "part";
-    form().querySelector("[data-approve]").setAttribute("aria-disabled", String(!all));
+    for (const button of form().querySelectorAll("[data-approve]")) button.setAttribute("aria-disabled", String(!all));
   }
 
   // So that it can be approved together with others. Nothing waits for it, and nothing is decided by it.
@@ -101,7 +101,7 @@
 
   function refusesNow(verdict) {
     if (document.body.dataset.link === "down" || "quiet" in card().dataset) return true;
-    if (verdict === "approve") return card().dataset.seen !== "all" || form().dataset.step !== "choose";
+    if (verdict === "approve" || verdict === "grant") return card().dataset.seen !== "all" || form().dataset.step !== "choose";
     if (form().dataset.step === "choose") return unfold(), true;
     form().querySelector("[data-reason-missing]").hidden = Boolean(reasonNow());
     return !reasonNow();
