@@ -7,10 +7,9 @@ never fail: what cannot be shown makes a card without sheets, which nobody can a
 import logging
 from dataclasses import dataclass, field
 
-from approvals import draw
 from approvals.models import Action
 
-from . import facts, flags, sheets
+from . import facts, flags, overtaken, sheets, titles
 from .flags import Flag
 from .sheets import Sheet
 from .texts import Undrawable
@@ -28,20 +27,9 @@ class Matter:
     undrawable: str = ""
 
 
-WANTS = {
-    "run": "wants to run a command",
-    "install": "wants to install system packages",
-    "stdin": "wants to send input to a running command",
-    "write": "wants to write a file",
-    "edit": "wants to change a file",
-    "publish": "wants to keep a copy of a file",
-    "unseal": "wants a protected file unsealed",
-}
-
-
 def matter(action: Action) -> Matter:
     """Never raises."""
-    found = Matter(wants=WANTS.get(action.tool, f"wants to {draw.one_line(action.tool)}"))
+    found = Matter(wants=titles.of(action))
     try:
         found.sheets, found.facts = list(sheets.of(action)), list(facts.of(action))
     except Undrawable as error:
@@ -49,5 +37,5 @@ def matter(action: Action) -> Matter:
     except Exception:
         _log.exception("Drawing action %s failed; its card can only be denied", action.pk)
         found.sheets, found.undrawable = [], UNDRAWABLE
-    found.flags = flags.of(action, found.sheets)
+    found.flags = [*overtaken.flags(action), *flags.of(action, found.sheets)]
     return found

@@ -6,9 +6,10 @@ Plain words; the template draws them.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from approvals import votes
 from approvals.models import Action
 
-from .words import number
+from .words import listed, number
 
 
 def of(action: Action) -> Iterator[tuple[str, str]]:
@@ -30,7 +31,10 @@ def of(action: Action) -> Iterator[tuple[str, str]]:
     elif action.tool in ("write", "edit"):
         yield "Can change", str(arguments["path"])
         yield "Runs as", str(profile.get("user", "agent"))
-    yield "Needs", number(action.approvals_needed, "approval")
+    if action.status == "pending":
+        yield "Needs", number(action.approvals_needed, "approval")
+    elif given := [str(vote.by) for vote in votes.given(action)]:
+        yield "Approved", f"by {listed(given)}"
 
 
 def _for_how_long(arguments: Mapping[str, Any]) -> str:

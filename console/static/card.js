@@ -140,9 +140,15 @@
   // ---- focus: where what was asked for stands, without moving the page ----
   const stand = (selector) => card()?.querySelector(selector)?.focus({ preventScroll: true });
 
+  // What was pressed has put the text away: the head of what became of it is what is read next.
+  function showOutcome() {
+    stand("#outcome h2");
+    card()?.querySelector("#outcome .panel-head")?.scrollIntoView({ block: "nearest" });
+  }
+
   document.addEventListener("htmx:afterSwap", (event) => {
     if (!event.detail.requestConfig?.path.endsWith("/decide")) return;
-    stand(form() ? ".refusal, #act-title" : "#outcome h2");
+    form() ? stand(".refusal, #act-title") : showOutcome();
   });
   document.addEventListener("htmx:load", (event) => { if (event.target === card()) setUp(); });
   addEventListener("focus", hush); // the click that brings the window back must not decide

@@ -23,7 +23,7 @@ def asked(cast, tool, arguments, **more):
 def test_an_unsealing_shows_the_whole_path_and_what_it_opens(cast):
     action = asked(cast, "unseal", UNSEAL)
     found = cards.matter(action)
-    assert (found.wants, found.undrawable) == ("wants a protected file unsealed", "")
+    assert (found.wants, found.undrawable) == ("wants to have a protected file unsealed", "")
     (sheet,) = found.sheets
     assert sheet.about == ["commands can change it until the sandbox starts again"]
     assert "/work/.env" in sheet.html
