@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from functools import partial
 
 from . import frames
 from .expecting import REPORTED_BYTES, Expected
@@ -28,14 +29,14 @@ class Write(Transfer):
     With a base, the path must also lead through no link, or the bytes would land where nobody looked. `version`: the
     same of what an agent read, and it is told what came of it; links are followed. `size` is None when whoever sends it
     does not know yet; then its END alone says that it is whole. `seal`: a person puts a protected file there, which is
-    sealed at once."""
+    sealed at once: through no link either, and whatever the modes of the sandbox's user are."""
 
     def __init__(
         self, pool: Pool, job_id: str, ref: int, path: str, *, size: int | None, mode: int | None,
         base: str | None = None, version: str | None = None, seal: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(pool, job_id, ref, path)
-        self._expected = Expected(path, base, version)
+        self._expected = Expected(path, base, version, exactly=seal)
         self._kept: bytearray | None = bytearray()
         self._seal = seal
         self._key: Content | None = None
@@ -53,8 +54,7 @@ class Write(Transfer):
     def _open(self) -> None:
         if "\0" in self.path or self.path.endswith("/"):
             raise Refused("bad_path", "this names no file")
-        self._real = os.path.realpath(self.path)
-        self._expected.check_links(self._real)
+        self._real = self._led_to()
         self._check_protected()
         if self._seal and not self._expected.is_anything:
             raise Refused("bad_request", "what is sealed replaces whatever is there")
@@ -73,8 +73,16 @@ class Write(Transfer):
         self._expected.look(self._real)
         self._asked_mode = self._mode
         if self._mode is None:
-            self._mode = stat.S_IMODE(known.st_mode) if known is not None else NEW_FILE_MODE
+            self._mode = stat.S_IMODE(known.st_mode) | self._seal * stat.S_IRUSR if known else NEW_FILE_MODE
         self._temporary, self._fd = beside(self._real)
+
+    def _led_to(self) -> str:
+        """The real path. Raises Refused when a link leads there that must not."""
+        if self._seal:
+            self._pool.guard.make_way(os.path.normpath(self.path))
+        real = os.path.realpath(self.path)
+        self._expected.check_links(real)
+        return real
 
     def _write(self, data: bytes, last: bool) -> None:
         self._sha256.update(data)
@@ -100,13 +108,14 @@ class Write(Transfer):
         if self._size is not None and self._written != self._size:
             raise Refused("bad_request", f"{self._written} bytes came, {self._size} were announced")
         assert self._mode is not None
-        os.fchmod(self._fd, self._mode & 0o777)
+        if not self._seal:
+            os.fchmod(self._fd, self._mode & 0o777)
         os.fsync(self._fd)  # a machine that stops must not leave the name with nothing behind it
         os.close(self._fd)
         self._fd = -1
         with self._pool.publisher.alone(self._real):
             self._check_protected()  # late: what is found must still hold when the place is taken
-            self._expected.check_links(os.path.realpath(self.path))
+            self._led_to()
             held_s = self._put()
             self._temporary = ""
         sealed = {"sealed": True} if self._seal else {}
@@ -118,8 +127,11 @@ class Write(Transfer):
         if not self._seal:
             return self._expected.put(publisher, temporary, real, self._asked_mode)
         assert self._mode is not None
+        from . import putting
+
         sha256, mode = self._sha256.hexdigest(), self._mode & 0o777
-        return self._pool.guard.put(real, lambda seal: publisher.put_sealed(temporary, real, sha256, mode, seal))
+        put = partial(putting.put, publisher.world, temporary, real, sha256, mode, expect=self._led_to)
+        return self._pool.guard.put(real, put)
 
     def _report(self) -> dict[str, Any]:
         if self._expected.version is None:

@@ -21,10 +21,11 @@ FRESH_LINES = 60
 
 class Expected:
     """`base`: the SHA-256 of what was approved to be replaced; `version`: of what was read. Of either, "" is nothing,
-    and None that nobody looked."""
+    and None that nobody looked. `exactly`: under this very name, through no link; so is what has a base."""
 
-    def __init__(self, path: str, base: str | None, version: str | None) -> None:
+    def __init__(self, path: str, base: str | None, version: str | None, *, exactly: bool = False) -> None:
         self._path = path
+        self._exactly = exactly or base is not None
         self._base, self.version = base, version
         self._old: bytes | None = b""
         self._old_sha256 = ""
@@ -58,8 +59,8 @@ class Expected:
             self._old = old if len(old) <= REPORTED_BYTES else None
 
     def check_links(self, real: str) -> None:
-        if self._base is not None and real != os.path.normpath(self._path):
-            raise Refused("bad_path", f"it leads through a link to {real}; write to that path itself")
+        if self._exactly and real != os.path.normpath(self._path):
+            raise Refused("bad_path", f"it leads through a link to {real}; name that path itself, or remove the link")
 
     def _check(self, real: str) -> None:
         found = self._old_sha256 = hash_of(real)

@@ -13,14 +13,19 @@ from . import rights
 from .files import Refused, refusal
 from .hints import Any, T
 from .paths import BUILT_IN, Content, Protection
+from .putting import Hold, Nobody, again
 from .remembering import Remembered
 from .sealing import Seals
+from .stillness import World
 from .sweeping import Found, Sweeper
 
 ROOTS = ("/work", "/home/agent")
 """What outlives a command and its sandbox's stop. /tmp and /var/tmp are for what does not."""
+UNSEAL = "a person has let POST /v1/sandboxes/{id}/unseal lift that"
 TOLD_MOST = 50
 KNOWN_MOST = 10_000
+OWED_MOST = 2000
+"""Of what commands made. What is more is told once, and no more tried."""
 ANSWER_S = 10.0
 Told = dict[str, Any]
 
@@ -31,14 +36,16 @@ class Guard:
     def __init__(self, roots: tuple[str, ...] = ROOTS) -> None:
         self.protection = BUILT_IN
         self.post: Callable[[Callable[[], None]], None] = lambda call: call()
+        self.world: World | Nobody = Nobody()
         self._seals = Seals(roots)
         self._roots = roots
         self._sweeper: Sweeper | None = None
         self._remembered = Remembered()
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._unsealed: set[str] = set()
+        self._owed: dict[str, bool] = {}  # to be sealed, and not sealed yet; whether to tell when it is
         self._told: set[tuple[str, bool]] = set()
-        self._found: list[tuple[str, bool]] = []
+        self._found: dict[str, bool] = {}
         self._lock = threading.Lock()
         self._may_mount, self._is_ready = threading.Event(), threading.Event()
 
@@ -57,8 +64,8 @@ class Guard:
             rights.thread_as_mounting_agent()
             self._sweeper = Sweeper(self._roots)
             self._may_mount.set()
-            for path in self._remembered:
-                self._seals.seal(path, firm=True)
+            self._owed |= dict.fromkeys(self._remembered, False)
+            self._pay()
             self._walk()
             self._found.clear()
         except Exception:  # without it protected files are open to commands, and nobody would know
@@ -71,41 +78,44 @@ class Guard:
     # --- asked by file threads ---------------------------------------------------------------------------------------
 
     def refuse(self, *paths: str) -> None:
-        """Raises Refused when one of them, the path as asked or the real one, is protected."""
+        """Raises Refused when one of them, the path as asked or the real one, is protected, or is sealed under a name
+        that its person alone knows for a secret's."""
         for path in paths:
+            where = "it" if path == paths[0] else f"{path}, where this leads,"
             if (what := self.protection.check(path)) is not None:
-                where = "it" if path == paths[0] else f"{path}, where this leads,"
                 raise Refused("protected_path", f"{where} is protected ({what}): it can be read, and never written")
+            if path in self._seals:
+                raise Refused("protected_path", f"{where} is sealed: it can be read, and written after {UNSEAL}")
 
     def watch(self, path: str) -> Content | None:
         """For what is written to, or lies at, the real path; None when it may be anything there."""
         return None if self.protection.exempts(path) else Content(path)
+
+    def make_way(self, path: str) -> None:
+        """Through folders of the sandbox's user that are shut."""
+        self._seals.make_way(path)
 
     def check_may_seal(self, path: str) -> None:
         """Raises Refused when a person's file cannot be sealed there."""
         if not self._seals.can_hold(path):
             raise Refused("bad_path", f"a file can be sealed below {' or '.join(self._roots)} only")
 
-    def put(self, path: str, place: Callable[[Callable[[], bool]], T]) -> T:
-        """What `place` answers, which puts a person's file at that real path and then calls what it is given: that
-        seals it, and says whether it is sealed. When it raises, the path is as it was. On the thread, which has then
-        nothing else to do: what is held still meanwhile does not wait for a walk."""
+    def put(self, path: str, place: Callable[[Hold], T]) -> T:
+        """What `place` answers, which puts a person's file at that real path and seals it. When it raises, the path is
+        as it was. On the thread, which has then nothing else to do: what is held still meanwhile does not wait for a
+        walk."""
         return self._ask(lambda: self._put(path, place))
 
-    def _put(self, path: str, place: Callable[[Callable[[], bool]], T]) -> T:
+    def _put(self, path: str, place: Callable[[Hold], T]) -> T:
         is_new = self._remembered.add(path)
-        was_unsealed, was_sealed = path in self._unsealed, path in self._seals
         try:
-            self._seals.lift(path)
-            placed = place(lambda: self._seals.seal(path, firm=True))
+            placed = place(Hold(self._seals, path))
         except BaseException:
-            if was_sealed:
-                self._seals.seal(path, firm=not is_new)
             if is_new:
                 self._remembered.drop(path)
             raise
-        if was_unsealed:
-            self._unsealed.discard(path)
+        self._unsealed.discard(path)
+        self._owed.pop(path, None)
         return placed
 
     def _ask(self, act: Callable[[], T]) -> T:
@@ -126,7 +136,8 @@ class Guard:
         if self._sweeper is None:
             then({})
             return
-        if told := self._sweeper.take():
+        told = self._sweeper.take()
+        if told or self._is_owing:
             self._do(lambda: self._sweep(self._sweeper_there().among(told)), {}, then)
         else:
             then(self._news())
@@ -165,30 +176,62 @@ class Guard:
 
     def _sweep(self, found: Iterable[Found]) -> Told:
         self._keep(found)
+        self._pay()
         return self._news()
 
     def _keep(self, found: Iterable[Found]) -> None:
-        news = [new for each in found if (new := self._take(each)) is not None]
+        for each in found:
+            if each.path not in self._seals and each.path not in self._unsealed and each.path not in self._owed:
+                self._take(each.path, may_seal=not each.reported_only)
+
+    def _take(self, path: str, *, may_seal: bool) -> None:
+        is_sealed = may_seal and self._seals.seal(path)
+        if may_seal and not is_sealed and len(self._owed) < OWED_MOST:
+            self._owed[path] = True  # tried again before anything is told of it
+        elif (path, is_sealed) not in self._told:
+            if len(self._told) < KNOWN_MOST:
+                self._told.add((path, is_sealed))
+            self._tell(path, is_sealed)
+
+    def _tell(self, path: str, is_sealed: bool) -> None:
         with self._lock:
-            self._found += news
+            self._found[path] = is_sealed
 
     def _news(self) -> Told:
         """Also on the loop: what was found and not told yet."""
         with self._lock:
-            news, self._found = self._found, []
+            news, self._found = list(self._found.items()), {}
         more = {"protected_more": len(news) - TOLD_MOST} if len(news) > TOLD_MOST else {}
         return {"protected": [list(new) for new in news[:TOLD_MOST]], **more} if news else {}
 
-    def _take(self, found: Found) -> tuple[str, bool] | None:
-        path = found.path
-        if path in self._seals or path in self._unsealed:
-            return None
-        new = (path, not found.reported_only and self._seals.seal(path))
-        if new in self._told:
-            return None
-        if len(self._told) < KNOWN_MOST:
-            self._told.add(new)
-        return new
+    @property
+    def _is_owing(self) -> bool:
+        """Also on the loop."""
+        return bool(self._owed) and not self._owed.keys() <= self.protection.exempt
+
+    def _pay(self) -> None:
+        """Seals what should be sealed, and tells each time of what still is not: whatever stood in the way may be gone,
+        and nobody may take it for sealed."""
+        for path, was_told in tuple(self._owed.items()):
+            if path in self.protection.exempt:
+                continue
+            is_persons = path in self._remembered
+            is_sealed = self._seal_again(path) if is_persons else self._seals.seal(path)
+            is_there = is_sealed or os.path.lexists(path)
+            if is_sealed or not (is_persons or (is_there and self.protection.check(path))):
+                del self._owed[path]
+            elif is_there:
+                self._owed[path] = True
+            if is_there and (was_told or not is_sealed):
+                self._tell(path, is_sealed)
+
+    def _seal_again(self, path: str) -> bool:
+        """What a person put there, parted from whatever else it could be written through."""
+        self._seals.make_way(path)
+        try:
+            return path in self._seals or again(self.world, path, Hold(self._seals, path))
+        except (OSError, Refused):  # it is not there, or somebody could not be held still
+            return False
 
     def _unseal(self, path: str) -> dict[str, Any]:
         try:
@@ -198,20 +241,36 @@ class Guard:
             was_sealed = self._seals.lift(real)
         except (OSError, ValueError, Refused) as error:
             return refusal(error, path)
-        if was_sealed:
+        if was_sealed or real in self._owed:
             self._unsealed.add(real)
-            self._told -= {(real, True), (real, False)}
+            self._owed.pop(real, None)
+            self._forget(real)
         return {"ok": {"path": real, "was_sealed": was_sealed}}
+
+    def _forget(self, path: str) -> None:
+        self._told -= {(path, True), (path, False)}
 
     def _obey(self, protection: Protection) -> dict[str, Any]:
         self._sweeper_there().obey(protection)
         for path in protection.exempt:
-            self._seals.lift(path)
+            if self._lifted(path):
+                self._owed[path] = False  # when that ends, whatever it has become
+        for path in self._seals.loose():
+            if protection.finds(path) is None and self._lifted(path):
+                self._forget(path)
         for path in self._remembered:
-            if path not in protection.exempt and path not in self._unsealed:
-                self._seals.seal(path, firm=True)
+            if path not in self._seals and path not in self._unsealed:
+                self._owed.setdefault(path, False)
         self._walk()
+        self._pay()
         return {"ok": {}}
+
+    def _lifted(self, path: str) -> bool:
+        try:
+            return self._seals.lift(path)
+        except OSError as error:
+            _complain(error)
+            return False
 
 
 def _answer(act: Callable[[], T]) -> tuple[T | None, Exception | None]:
@@ -225,5 +284,9 @@ def _kept(act: Callable[[], T], otherwise: T) -> T:
     try:
         return act()
     except OSError as error:
-        os.write(2, f"runner: protected files: {error!r}\n".encode("utf-8", "replace"))
+        _complain(error)
         return otherwise
+
+
+def _complain(error: OSError) -> None:
+    os.write(2, f"runner: protected files: {error!r}\n".encode("utf-8", "replace"))

@@ -21,7 +21,7 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 class Publisher:
     def __init__(self, world: World) -> None:
-        self._world = world
+        self.world = world
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
     @contextmanager
@@ -38,7 +38,7 @@ class Publisher:
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            with self._world.still():
+            with self.world.still():
                 if os.path.lexists(real):
                     raise FileExistsError(errno.EEXIST, "") from error
                 os.rename(temporary, real)
@@ -48,13 +48,13 @@ class Publisher:
     def replace(self, temporary: str, real: str, expect: Callable[[], None], *, mode: int | None = None) -> float:
         """`expect`: the last look, which raises when the file is not as it was. `mode` None: as it is. Answers for how
         many seconds everything else was held still."""
-        with self._world.still() as moment:
+        with self.world.still() as moment:
             expect()
             found = os.lstat(real)
             if not stat.S_ISREG(found.st_mode):
                 raise Refused("stale_edit", "it is no regular file any more")
             _take_after(temporary, real, found, mode)
-            if os.lstat(temporary).st_uid != found.st_uid or self._world.writes(found):
+            if os.lstat(temporary).st_uid != found.st_uid or self.world.writes(found):
                 _put_into(temporary, real)
                 if mode is not None:
                     os.chmod(real, mode)
@@ -62,65 +62,6 @@ class Publisher:
             else:
                 os.rename(temporary, real)
         return moment.held_s
-
-    def put_sealed(self, temporary: str, real: str, sha256: str, mode: int, seal: Callable[[], bool]) -> float:
-        """Whatever is there. Somebody may hold `temporary` open, and write to it when it has got its name: so its
-        content is put into another file, which nobody can have reached before it is sealed. Raises Refused when it is
-        not what came, or cannot be sealed; then the old file is there as before."""
-        with self._world.still() as moment:
-            anew, fd = beside(real)
-            try:
-                try:
-                    os.fchmod(fd, mode)
-                    _put_checked(temporary, fd, sha256)
-                finally:
-                    os.close(fd)
-                _replace_sealed(anew, real, seal)
-            except BaseException:
-                with suppress(FileNotFoundError):
-                    os.unlink(anew)
-                raise
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-        return moment.held_s
-
-
-def _replace_sealed(anew: str, real: str, seal: Callable[[], bool]) -> None:
-    """While nobody can look."""
-    old = f"{anew}.old"
-    with suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.lstat(real).st_mode):
-            raise Refused("not_a_file", "it is no regular file any more")
-        os.rename(real, old)
-    try:
-        os.rename(anew, real)
-        if not seal():
-            os.unlink(real)
-            raise Refused("busy", "it could not be sealed, so nothing was written; try again")
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.rename(old, real)
-        raise
-    with suppress(FileNotFoundError):
-        os.unlink(old)
-
-
-def _put_checked(temporary: str, target: int, sha256: str) -> None:
-    import hashlib
-
-    found = hashlib.sha256()
-    source = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        while data := os.read(source, PIECE_BYTES):
-            found.update(data)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(target, view) :]
-    finally:
-        os.close(source)
-    if found.hexdigest() != sha256:
-        raise Refused("busy", "somebody changed it while it came, so nothing was written; try again")
-    os.fsync(target)
 
 
 def beside(real: str) -> tuple[str, int]:

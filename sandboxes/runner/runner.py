@@ -72,6 +72,7 @@ class Runner:
     def run(self) -> None:
         self.keepers.make_ready()
         self.guard.wait_until_sealed()
+        self.guard.world = self.pool.publisher.world
         self.loop.later(WARM_DELAY_S, partial(self._warm, list(WARMED)))
         self.loop.run()
 

@@ -37,12 +37,24 @@ class Seals:
     def __contains__(self, path: str) -> bool:
         return path in self._sealed
 
+    def is_firm(self, path: str) -> bool:
+        return path in self._firm
+
+    def loose(self) -> list[str]:
+        """Those that no person put there."""
+        return [path for path in self._sealed if path not in self._firm]
+
     def below(self, folder: str) -> list[str]:
         return [path for path in self._sealed if path.startswith(folder + "/")]
 
     def can_hold(self, path: str) -> bool:
         """Whether it lies where there are seals."""
         return self._root_of(path) is not None
+
+    def make_way(self, path: str) -> None:
+        """Past modes of the sandbox's user."""
+        if (root := self._root_of(path)) is not None:
+            make_passable(root, os.path.dirname(path))
 
     def seal(self, path: str, *, firm: bool = False) -> bool:
         """Whether it is sealed now; `firm`: a person put it there. Not a link, a folder, what lies outside the

@@ -90,6 +90,7 @@ def test_what_is_moved_there_is_found(bench, box):
 
 def test_a_file_with_a_second_name_is_told_and_not_called_sealed(bench, box):
     assert found(bench.bash(box, "cd /work; echo A > other; ln other linked.key")) == {"/work/linked.key": False}
+    bench.bash(box, "rm /work/linked.key")
 
 
 def test_folders_are_no_protected_files_and_links_and_pipes_are_only_told(bench, box):
