@@ -11,6 +11,13 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 PATTERN_BYTES = 200
+PLACES = ("/work", "/home/agent", "/tmp", "/var/tmp")
+ORDINARY = (
+    "README.md", "main.py", "package.json", "index.html", "Makefile", "data.csv", "notes.txt", "app.js", "go.mod",
+    "Dockerfile", "src", "tests",
+)  # fmt: skip
+ORDINARY_MOST = 3
+"""A pattern of an agent's own matches none of PLACES, and fewer of these names there than that."""
 HEAD_BYTES = 64 << 10
 """Of a file's beginning: a key whose header comes later, behind nothing but comments, is not found."""
 _TAIL_BYTES = 160
@@ -139,6 +146,10 @@ class Protection:
     def exempts(self, path: str) -> bool:
         return bool(self.exempt) and posixpath.normpath(path) in self.exempt
 
+    def matches(self, path: str) -> bool:
+        """By the patterns of an agent's own."""
+        return self._own(_parts(path)) is not None
+
     def _own(self, parts: Sequence[str]) -> str | None:
         for pattern, compiled in self._compiled:
             for upto in range(1, len(parts) + 1):
@@ -151,7 +162,8 @@ BUILT_IN = Protection()
 
 
 def check_pattern(pattern: str) -> str | None:
-    """Why it cannot be one; None when it can. What matches every name would make a sandbox useless."""
+    """Why it cannot be one; None when it can. What matches the places where all work is done, or a good part of all
+    names, would make a sandbox useless."""
     if not pattern or len(pattern.encode("utf-8", "replace")) > PATTERN_BYTES:
         return f"is a name such as *.secret, of at most {PATTERN_BYTES} bytes"
     from unicodedata import category
@@ -162,6 +174,12 @@ def check_pattern(pattern: str) -> str | None:
         return "holds `..`"
     if not re.sub(r"[*?/.\s]", "", pattern):
         return "matches every name"
+    own = Protection((pattern,))
+    for place in PLACES:
+        if own.matches(place):
+            return f"matches {place} itself, so that nothing could be written in there: name what lies below it"
+        if len(met := [name for name in ORDINARY if own.matches(f"{place}/{name}")]) >= ORDINARY_MOST:
+            return f"matches too many ordinary names, such as {', '.join(met[:ORDINARY_MOST])}: say more of the name"
     return None
 
 

@@ -103,6 +103,28 @@ def test_a_pattern_that_means_nothing_or_everything_is_none(pattern: str) -> Non
     assert paths.check_pattern(pattern)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ["/work", "work", "WORK", "w*", "/work/", "/work/*", "/work/**", "*/*.*", "home", "a*", "/var/tmp", "tmp"],
+)
+def test_a_pattern_that_closes_the_places_where_work_is_done_is_none(pattern: str) -> None:
+    """What lies below a folder that matches is protected too: nothing at all could be written there."""
+    assert paths.check_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["*e*", "*a*", "*t*", "work/*", "*/*"])
+def test_a_pattern_that_matches_a_good_part_of_all_names_is_none_and_says_which(pattern: str) -> None:
+    assert paths.check_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["*.py", "*.md", "src", "conf?", "deploy/*.json", "*.crypt", "/work/src/**", "**/prod", "*.js*", "Makefile"],
+)
+def test_a_pattern_of_some_names_is_one(pattern: str) -> None:
+    assert paths.check_pattern(pattern) is None
+
+
 @pytest.mark.parametrize("content", [
     HEADER, f"\n\n# mine\n// of 2026\n{HEADER}\nabc", f"\ufeff  {HEADER}", "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n",
     "-----BEGIN " + "PRIVATE KEY-----", "-----BEGIN ENCRYPTED " + "PRIVATE KEY-----", "PuTTY-User-Key-File-3: ssh-rsa",
