@@ -1,7 +1,6 @@
 """A reviewer who is tired, hurried or not alone: what keys, clicks and colleagues do, and what they do not."""
 
 from collections.abc import Callable
-from typing import Any
 
 from playwright.sync_api import Page, expect
 
@@ -17,8 +16,14 @@ def status(agent: AgentSide, action: str) -> str:
     return agent.api.get(f"/actions/{action}").json()["status"]
 
 
-def pending(agent: AgentSide) -> list[dict[str, Any]]:
-    return agent.api.get("/actions", params={"status": "pending"}).json()["items"]
+def wait_together(agent: AgentSide, number: int) -> list[str]:
+    """Ids of what waits, once that many do."""
+
+    def ids() -> list[str]:
+        found = agent.api.get("/actions", params={"status": "pending"}).json()["items"]
+        return [item["id"] for item in found] if len(found) == number else []
+
+    return until(ids)
 
 
 def test_the_first_click_after_the_window_regains_focus_does_nothing(
@@ -111,7 +116,7 @@ def test_a_colleague_on_the_same_card_is_named_and_goes(site: Site, window: Wind
 
 def test_several_are_approved_once_all_were_read(site: Site, window: Window, agent: AgentSide) -> None:
     page, answers = window("bob"), [agent.run("echo one"), agent.run("echo two")]
-    first, second = (item["id"] for item in until(lambda: len(found := pending(agent)) == 2 and found))
+    first, second = wait_together(agent, 2)
     page.goto(site.page("queue", first))
     expect(page.locator("#batch")).to_be_hidden()
     expect(page.locator(f'.row input[value="{first}"][data-read]')).to_be_visible()
@@ -135,7 +140,7 @@ def test_several_are_approved_once_all_were_read(site: Site, window: Window, age
 
 def test_all_of_a_conversation_are_denied_with_one_reason(site: Site, window: Window, agent: AgentSide) -> None:
     page, answers = window("bob"), [agent.run(f"echo {number}") for number in range(3)]
-    until(lambda: len(pending(agent)) == 3)
+    wait_together(agent, 3)
     page.goto(site.page("queue"))
     page.wait_for_timeout(QUIET_MS)
     page.get_by_role("button", name="Deny all 3…").click()
