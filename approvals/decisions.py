@@ -11,13 +11,13 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from console.workspaces import audit, permissions
+from console.workspaces import audit, ledger, permissions
 from console.workspaces.errors import Invalid, PermissionDenied
 from console.workspaces.keys import Caller
 from console.workspaces.members import by_need
 from console.workspaces.models import Member, Workspace
 
-from . import memory, selves, states, votes
+from . import memory, selves, states, twins, votes
 from .errors import AlreadyDecided, NotSeen, WrongDigest
 from .gate import APPROVED_FOR
 from .models import Action, View
@@ -42,7 +42,7 @@ def decide(
     _check(action, verdict, by=by, digest=digest, reason=reason)
     if verdict == "approve" and via == "page" and not _shows(view, action, by):
         raise NotSeen(action.pk)
-    Action.objects.select_for_update().get(pk=action.pk)  # approvals are counted one after the other
+    ledger.hold(action.workspace_id)  # approvals are counted one after the other
     told = _told(action, by, via, view)
     if verdict == "approve" and votes.is_one_of_more(action, by=by, digest=digest):
         votes.record(action, verdict, by=by, digest=digest, reason=reason, via=via, told=told)
@@ -53,6 +53,7 @@ def decide(
     else:
         raise AlreadyDecided(already(action.pk))
     action.refresh_from_db()
+    twins.settle(action, verdict, by=by, reason=reason, via=via)
     return action
 
 

@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from console.workspaces import audit, permissions, rows
+from console.workspaces import audit, ledger, permissions, rows
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key
 
@@ -82,6 +82,7 @@ class Pass:
         if mint is not _MINT:
             raise PassSpent("Only the gate makes a Pass.")
         self.action_id: str = action.pk
+        self.workspace_id: str = action.workspace_id
         self.sandbox_id: str = action.sandbox_id
         self.digest: str = action.digest
         self.tool: str = action.tool
@@ -105,10 +106,11 @@ def submit(proposal: Proposal) -> Wait | Pass:
     """One transaction: judged, recorded and, when nothing asks, started."""
     caller, key = proposal.caller, proposal.digest()
     if proposal.idempotency_key:
-        Key.objects.select_for_update().get(pk=caller.key_id)  # two at once: the second finds the first
+        Key.objects.select_for_update(no_key=True).get(pk=caller.key_id)  # two at once: the second finds the first
         if known := same.earlier(proposal):
             return Wait(known.pk)
         same.of_key(proposal).update(idempotency_key=None)  # what had it is too old to be found
+    ledger.hold(caller.workspace_id)  # two at a limit: one counts after the other
     agent, verdict = _judged(proposal)
     if verdict.effect == "ask" and not proposal.idempotency_key and (other := same.joinable(proposal)):
         return Wait(other.pk, joined=True)
@@ -351,7 +353,7 @@ def expire() -> int:
     """Ends what waited too long, by the database's clock. Silence is not a denial."""
     ended = 0
     for action in Action.objects.filter(status="pending", expires_at__lte=Now()):
-        why = "Nobody decided in time. It was not run, and this is not a denial."
+        why = "Nobody decided in time. It was not run: silence is not consent, and this is not a denial."
         ended += _expire(action, "pending", Q(expires_at__lte=Now()), why)
     for action in Action.objects.filter(status="approved", start_by__lte=Now()):
         why = "It was approved but could not start in time. It was not run."

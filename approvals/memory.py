@@ -15,7 +15,7 @@ from django.utils import timezone
 from console.workspaces import audit, permissions
 from console.workspaces.errors import Conflict, Invalid
 from console.workspaces.members import by_need
-from console.workspaces.models import Agent, Member, Workspace
+from console.workspaces.models import Agent, Member
 
 from .models import Action, Suspension
 
@@ -81,11 +81,10 @@ def suspended(agent_id: str) -> bool:
 
 
 def count_denial(action: Action) -> None:
-    """In the transaction of a denial: the third within half an hour suspends. Of identical proposals that were one card
-    only one counts, and those before a lift never count again."""
+    """In the transaction of a denial, which holds the workspace: the third within half an hour suspends. Of identical
+    proposals that were one card only one counts, and those before a lift never count again."""
     if action.agent_id is None:
         return
-    Workspace.objects.select_for_update().get(pk=action.workspace_id)  # of two denials at once the second counts both
     since = timezone.now() - SUSPEND_WITHIN
     lifted_at = Suspension.objects.filter(agent_id=action.agent_id).order_by("-lifted_at").values_list("lifted_at")
     since = max([since, *(at for (at,) in lifted_at[:1] if at)])

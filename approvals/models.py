@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from console.workspaces.keys import Caller
@@ -25,6 +25,11 @@ DIGEST_VERSION = 1
 class ActionQuerySet(models.QuerySet["Action"]):
     def pending(self) -> ActionQuerySet:
         return self.filter(status="pending")
+
+    def cards(self) -> ActionQuerySet:
+        """Of identical pending ones only the first, which stands for all."""
+        outer = {name: OuterRef(name) for name in ("agent", "sandbox_id", "digest")}
+        return self.filter(~Exists(Action.objects.pending().filter(pk__lt=OuterRef("pk"), **outer)))
 
     def open(self) -> ActionQuerySet:
         return self.filter(status__in=states.OPEN)

@@ -57,6 +57,7 @@ def advance(
         fields.setdefault("ended_at", timezone.now())
     rows = type(action).objects.filter(where or Q(), pk=action.pk, status=old)
     with transaction.atomic(savepoint=False):  # what fails in it is the end of the whole act
+        ledger.hold(action.workspace_id)
         if not rows.update(status=new, **fields):
             return False
         reason = {"reason": fields["end_reason"]} if "end_reason" in fields else {}

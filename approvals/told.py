@@ -9,10 +9,6 @@ from .models import Action
 _DENIER = {"reviewer": "A reviewer", "rule": "A rule of the workspace"}
 
 
-def denied(action: Action) -> str:
-    return f"This was denied and not run. Reason: {action.end_reason}"
-
-
 def edited(difference: str, text: str) -> str:
     """Before what became of it, because it is not what its agent asked for that ran."""
     return f"A reviewer edited this before it was approved. The difference:\n{difference}\n{text}"
@@ -28,12 +24,15 @@ def waits(action: Action) -> str:
 
 
 def ended(action: Action) -> str:
-    """Of one that did not do what was asked: whether it ran, why not, and what to do next."""
+    """Of one that did not do what was asked: whether it ran, why not, and what to do next. Every door says this."""
     match action.status:
         case "denied":
-            return (
-                f"{_DENIER.get(action.decided_by, 'Sandgate')} denied this. It was not run. Reason: {action.end_reason}"
-            )
+            who = _DENIER.get(action.decided_by, "Sandgate")
+            return f"{who} denied this. It was not run. Reason: {action.end_reason}"
+        case "expired":
+            return f"This expired. {action.end_reason}"
+        case "cancelled":
+            return f"This was cancelled. It was not run. {action.end_reason}"
         case "unknown":
             return f"It began, and how it ended is not known. {action.end_reason} Look before you try it again."
         case "failed" | "superseded":

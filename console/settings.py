@@ -8,7 +8,7 @@ from warnings import filterwarnings
 
 import structlog
 
-from console import address, state
+from console import address, database, state
 
 VAR = state.directory()
 INSTANCE = state.instance(VAR)
@@ -69,23 +69,10 @@ TEMPLATES = [
     }
 ]
 
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": VAR / "db.sqlite3",
-        "CONN_MAX_AGE": None,  # one handle per database thread, kept: opening one costs more than most queries
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 20,
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-        },
-        # A file, never memory: the database threads each have a handle of their own.
-        "TEST": {"NAME": VAR / "test.sqlite3"},
-    }
-}
+DATABASES: dict[str, dict[str, Any]] = {"default": database.of(VAR)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DB_READERS = 6
-DB_WRITERS = 1  # SQLite has one writer, and its own queue is unfair; more on PostgreSQL
+DB_WRITERS = database.writers(DATABASES["default"])
 SYNC_THREADS = 4
 
 AUTH_USER_MODEL = "workspaces.User"

@@ -23,7 +23,7 @@ from django.db import transaction
 from approvals import again, gate, payloads
 from approvals.errors import TooMany
 from approvals.models import Action
-from console.workspaces import bus, db
+from console.workspaces import bus, db, ledger
 from console.workspaces.errors import SandgateError
 
 from . import answers, artifacts, commands, counters, drafting, lifecycle, protection, reconciling
@@ -67,6 +67,7 @@ def begin(action_id: str) -> gate.Pass | None:
 
 @transaction.atomic
 def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
+    ledger.hold(pass_.workspace_id)
     if pass_.tool in COMMANDS and not result.get("background"):
         commands.end(pass_.action_id, result)
     if pass_.tool == "publish":
@@ -82,6 +83,7 @@ def fail(
 ) -> bool:
     """`began` is False when the sandbox refused it before anything ran: then there was no command. `fields`: what else
     its agent is told of the error."""
+    ledger.hold(pass_.workspace_id)
     if pass_.tool in COMMANDS and began:
         commands.lose(pass_.action_id)
     elif pass_.tool in COMMANDS:

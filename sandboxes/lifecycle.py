@@ -15,10 +15,10 @@ from django.utils import timezone
 from approvals import gate
 from approvals.errors import NotEnabled
 from approvals.models import Action
-from console.workspaces import audit, permissions
+from console.workspaces import audit, ledger, permissions
 from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
-from console.workspaces.models import Agent, Workspace
+from console.workspaces.models import Agent
 
 from . import limits, pooled, profiles, states
 from .errors import BoxGone, TooManySandboxes
@@ -47,9 +47,7 @@ def make(caller: Caller, new: NewSandbox, *, image_id: str, can_network: bool) -
     """The row of a sandbox that is starting; raises before anything runs when it may not. With `pooled`, it is that of
     a container which runs already, and which nobody else can claim any more."""
     check_enabled(caller)
-    Workspace.objects.select_for_update().get(
-        pk=caller.workspace_id
-    )  # two creates at the limit: one counts after the other
+    ledger.hold(caller.workspace_id)  # two creates at the limit: one counts after the other
     profile = profiles.resolve(caller, new, can_network=can_network)
     _check_quota(caller)
     lives_for = limits.PERSISTENT_FOR if profile.persistent else timedelta(seconds=profile.max_lifetime_s)

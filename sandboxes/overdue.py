@@ -20,8 +20,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from approvals.models import Action
-from console.workspaces import audit
-from console.workspaces.models import Workspace
+from console.workspaces import audit, ledger
 
 from . import lifecycle
 from .models import Command, Sandbox
@@ -44,8 +43,9 @@ def due(*, can_stop: bool, divisor: float = 1) -> list[Due]:
 def act(due: Due, *, can_stop: bool, divisor: float = 1) -> bool:
     """True when it was still so, and the row says it now."""
     with transaction.atomic():
-        Workspace.objects.select_for_update().filter(sandboxes=due.sandbox_id).first()
         sandbox = Sandbox.objects.get(pk=due.sandbox_id)
+        ledger.hold(sandbox.workspace_id)
+        sandbox.refresh_from_db()
         if _verdict(sandbox, can_stop=can_stop, divisor=divisor) != due:
             return False
         change = lifecycle.stop if due.becomes == "stopped" else lifecycle.end

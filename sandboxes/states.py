@@ -42,6 +42,7 @@ def advance(
         raise IllegalMove(f"{old} → {new}")
     if new == "ended":
         fields |= {"ended_at": timezone.now(), "ended_reason": reason}
+    ledger.hold(sandbox.workspace_id)
     if not type(sandbox).objects.filter(pk=sandbox.pk, status=old).update(status=new, **fields):
         return False
     said = {"reason": reason, "because": because}

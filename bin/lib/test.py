@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from console import address
-from lib import child, debian, lock, signals, venv
+from lib import child, debian, lock, postgres, signals, venv
 from lib.place import CHECKOUT, Place, place, told
 from lib.say import Stop, say
 
@@ -35,6 +35,8 @@ TESTS = {
     "gvisor": ["tests/gvisor"],
     "browser": ["tests/browser"],
 }
+# What PostgreSQL does otherwise than SQLite: locks, constraints, text. The same tests, marked `database`.
+TESTS["postgresql"] = [*TESTS["unit"], "-m", "database"]
 PARTS = ("lint", *TESTS)  # what runs when nothing is named
 # Each worker is a process with a state directory and an instance of its own, as two consoles on one machine are. A file
 # stays with one worker: its tests share sandboxes. A browser is enough for two cores by itself.
@@ -91,6 +93,8 @@ def run_part(here: Place, part: str, more: list[str], env: Mapping[str, str]) ->
     """Names of what failed. One failure does not keep the rest from running."""
     if part == "bench":
         return [script for script in benches() if not timed(script, measuring(script, more, env), good="measured")]
+    if part == "postgresql":
+        return [] if timed(part, partial(on_postgresql, here, part, more, env)) else [part]
     if part != "lint":
         return [] if timed(part, partial(run_tests, here, part, more, env)) else [part]
     return [name for name, command in CHECKS.items() if not timed(name, partial(succeeds, command, env))]
@@ -121,6 +125,11 @@ def run_tests(here: Place, part: str, more: list[str], env: Mapping[str, str]) -
     workers = [] if part == "browser" else TWO_WORKERS
     command: list[str | Path] = [BIN / "python", "-m", "pytest", *TESTS[part], f"--junitxml={report}", *workers, *more]
     return succeeds(command, env) and none_skipped(report)
+
+
+def on_postgresql(here: Place, part: str, more: list[str], env: Mapping[str, str]) -> bool:
+    with postgres.cluster() as url:
+        return run_tests(here, part, more, {**env, "SANDGATE_DATABASE_URL": url})
 
 
 def succeeds(command: Sequence[str | Path], env: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from approvals import told
+from approvals import told, twins
 from approvals.models import Action
 from sandboxes import acts
 
@@ -60,9 +60,13 @@ async def ended(request: HttpRequest, proposed: acts.Proposed, *, began: float) 
     budget_s: float = getattr(settings, "GATED_CALL_S", GATED_CALL_S) if who.is_agent else RECORDED_CALL_S
     action = await acts.settled(who, proposed.action_id, wait_s=max(0.0, budget_s - (monotonic() - began)))
     given(request, action)
+    joined = proposed.joined
+    if same := twins.runs_as(action):
+        joined, action = True, await acts.settled(who, same, wait_s=max(0.0, budget_s - (monotonic() - began)))
+        given(request, action)
     if action.status != "succeeded":
-        raise _refusal(action, joined=proposed.joined)
-    return Ended(action, proposed.joined)
+        raise _refusal(action, joined=joined)
+    return Ended(action, joined)
 
 
 def given(request: HttpRequest, action: Action) -> None:
@@ -87,16 +91,20 @@ def _why(action: Action) -> tuple[str, str, dict[str, Any]]:
             )
             return "still_running", detail, {}
         case "denied":
-            return "denied", told.denied(action), {"reason": action.end_reason, "decided_by": action.decided_by}
+            return "denied", told.ended(action), {"reason": action.end_reason, **_decided(action)}
         case "unknown":
-            why = action.end_reason or "Its end was lost; it may have run."
-            return "outcome_unknown", f"{action.pk} began. {why} Look before you propose it again.", {}
+            return "outcome_unknown", told.ended(action), {}
         case "failed" | "superseded":
             error = dict(action.error or {})
             detail = str(error.pop("detail", action.end_reason))
             return str(error.pop("code", action.status)), detail, error
         case _:
-            return action.status, action.end_reason, {"decided_by": action.decided_by}
+            return action.status, told.ended(action), _decided(action)
+
+
+def _decided(action: Action) -> dict[str, Any]:
+    outcome = action.outcome() or {}
+    return {name: outcome[name] for name in ("decided_by", "human_decided", "retry_after") if name in outcome}
 
 
 def _still_waits(action: Action) -> str:

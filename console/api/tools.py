@@ -2,6 +2,7 @@
 
 import re
 from contextlib import nullcontext
+from time import monotonic
 from typing import Any
 
 from django.db.models import prefetch_related_objects
@@ -9,6 +10,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from ninja import Router
 
+from approvals import twins
 from approvals.models import Action
 from console.doorman import body_parsed
 from console.workspaces import db, permissions
@@ -76,9 +78,13 @@ async def call_tool(request: HttpRequest, tool: str, body: schemas.NewToolCall) 
             parent_action=body.parent_action, idempotency_key=once.scope_of(request) or None,
         )  # fmt: skip
         arguments.clear()  # while it waits for a reviewer, no content stays in memory
-        action = await acts.settled(who, proposed.action_id, wait_s=wait_s)
-    gated.given(request, action)
-    return await answered(who, action, joined=proposed.joined)
+        until = monotonic() + wait_s
+        action, joined = await acts.settled(who, proposed.action_id, wait_s=wait_s), proposed.joined
+        gated.given(request, action)
+        if same := twins.runs_as(action):
+            joined, action = True, await acts.settled(who, same, wait_s=max(0.0, until - monotonic()))
+            gated.given(request, action)
+    return await answered(who, action, joined=joined)
 
 
 def wait_of(prefer: str) -> float:

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals import decisions, lineage, payloads, selves, showing, told, votes
+from approvals import decisions, lineage, payloads, selves, showing, told, twins, votes
 from approvals.errors import AlreadyDecided, NotSeen
 from approvals.models import Action, Suspension, View
 from console.workspaces.errors import SandgateError
@@ -134,7 +134,7 @@ def _list(request: Any) -> dict[str, Any]:
     asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent")
     ended_at = Coalesce("decided_at", "ended_at")  # nobody decided what expired or was superseded
     lately = asked.exclude(status="pending").order_by(ended_at.desc(), "-created_at")[:LATELY]
-    groups = rows.groups(asked.pending())
+    groups = rows.groups(asked.pending().cards())
     _marked(request, [row for group in groups for row in group.rows])
     return {
         "groups": groups,
@@ -167,6 +167,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "matter": matter,
         "sandbox": Sandbox.objects.filter(pk=action.sandbox_id).first(),
         "before": _before(request, action),
+        "twins": twins.of(action) if open_ else [],
         "parents": rows.of(lineage.chain(action)),
         "may_decide": open_ and request.here.may_review,
         "may_approve": may_approve,
@@ -183,7 +184,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=decision),
         "headline": fates.headline(action, viewer=member, decision=decision),
         "said": fates.said(action),
-        "told": told.denied(action) if action.status == "denied" else "",
+        "told": told.ended(action) if action.status == "denied" else "",
         "sentence": fates.sentence(action),
         "decision": decision,
         "kept": kept.of_action(member, action),

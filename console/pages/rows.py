@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
-from approvals import draw
+from approvals import draw, twins
 from approvals.models import Action
 from sandboxes.models import Command
 from sandboxes.toolsets.two import edit
@@ -34,6 +34,7 @@ class Row:
     command: str = ""  # its id while it runs in the background: the page hears of its end by that
     flags: list[Flag] = field(default_factory=list)
     looking: str = ""  # which colleagues
+    twins: list[str] = field(default_factory=list)  # identical proposals that it stands for too
 
     @property
     def label(self) -> str:
@@ -52,8 +53,11 @@ class Group:
 def of(actions: Iterable[Action]) -> list[Row]:
     """In the order given; what became of those in the background is asked for once."""
     found = list(actions)
-    commands = commands_of(found)
-    return [_row(action, commands.get(action.pk)) for action in found]
+    commands, same = commands_of(found), twins.ids_of(found)
+    made = [_row(action, commands.get(action.pk)) for action in found]
+    for row in made:
+        row.twins = same.get(row.action.pk, [])
+    return made
 
 
 def _row(action: Action, command: Command | None) -> Row:

@@ -95,7 +95,7 @@
     const list = one("#list-body");
     if (!list) return;
     document.title = document.title.replace(/^Queue \(\d+\)/, `Queue (${waiting.length})`);
-    const listed = new Set(all(".row").map((row) => row.dataset.id));
+    const listed = new Set(all(".row").flatMap((row) => [row.dataset.id, ...(row.dataset.twins || "").split(" ")]));
     const fresh = waiting.filter((id) => !listed.has(id));
     if (fresh.length && one("[data-nothing]")) return loadList(); // nothing there that could move
     news(fresh.length);

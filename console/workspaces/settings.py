@@ -78,7 +78,7 @@ def change_workspace(*, by: Member, **settings: Any) -> Workspace:
         settings["images"] = checked_images(settings["images"])
     if "pool_size" in settings:
         check_pool(settings["pool_size"])
-    workspace = Workspace.objects.select_for_update().get(pk=by.workspace_id)
+    workspace = Workspace.objects.select_for_update(no_key=True).get(pk=by.workspace_id)
     changed = {name: value for name, value in settings.items() if getattr(workspace, name) != value}
     if changed:
         before = {name: getattr(workspace, name) for name in changed}

@@ -11,6 +11,8 @@ from console.workspaces.errors import Invalid, PermissionDenied
 from console.workspaces.models import Agent, Workspace
 from tests.approvals.proposals import pending
 
+pytestmark = pytest.mark.database
+
 
 def decide(action, verdict="approve", **more):
     return decisions.decide(action, verdict, **{"digest": action.digest, "reason": "because", **more})

@@ -11,6 +11,8 @@ from console.workspaces import agents, audit, keys, members, once, permissions
 from console.workspaces.errors import IdempotencyMismatch
 from tests.approvals.proposals import pending, run
 
+pytestmark = pytest.mark.database
+
 
 def approve(action, by):
     return decisions.decide(action, "approve", by=by, digest=action.digest)

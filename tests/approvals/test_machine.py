@@ -18,6 +18,8 @@ from console.workspaces.models import Agent
 from tests import people
 from tests.approvals.proposals import run
 
+pytestmark = pytest.mark.database
+
 
 class Crash(Exception):
     """The process died before its transaction was committed."""

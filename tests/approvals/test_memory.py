@@ -12,6 +12,8 @@ from console.workspaces import agents, audit
 from console.workspaces.errors import Conflict, Invalid, PermissionDenied
 from tests.approvals.proposals import pending, run
 
+pytestmark = pytest.mark.database
+
 
 def deny(action, by, reason="use staging"):
     return decisions.decide(action, "deny", by=by, digest=action.digest, reason=reason)

@@ -9,6 +9,8 @@ from console.workspaces import audit
 from console.workspaces.models import Change
 from tests.approvals.proposals import pending
 
+pytestmark = pytest.mark.database
+
 
 @pytest.mark.parametrize(("old", "new"), list(product(states.ALL, repeat=2)))
 def test_every_pair_of_states_moves_only_as_the_table_says(cast, old, new):

@@ -1,13 +1,16 @@
 """What an agent is told of an end: whether it ran, why not, and what helps to do it right."""
 
 import json
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals import told
+from approvals import gate, told
 from approvals.models import Action
+from tests.approvals.proposals import pending
 
 
 def action(status: str, **fields) -> Action:
@@ -23,7 +26,9 @@ def test_a_wait_that_is_over_is_no_refusal(status):
 
 
 def test_a_denial_says_that_it_was_not_run_and_why():
-    assert told.ended(action("denied", end_reason="Use staging.")).endswith("It was not run. Reason: Use staging.")
+    assert told.ended(action("denied", decided_by="reviewer", end_reason="Use staging.")).endswith(
+        "It was not run. Reason: Use staging."
+    )
 
 
 def test_an_unknown_end_says_to_look_first():
@@ -33,9 +38,31 @@ def test_an_unknown_end_says_to_look_first():
     assert "Look before" in words
 
 
-@pytest.mark.parametrize("status", ["expired", "cancelled"])
-def test_what_did_not_run_says_so_in_its_own_words(status):
-    assert told.ended(action(status, end_reason="Nobody decided in time.")) == "Nobody decided in time."
+@pytest.mark.parametrize(
+    ("by", "who"),
+    [
+        ("reviewer", "A reviewer denied this."),
+        ("rule", "A rule of the workspace denied this."),
+        ("system", "Sandgate denied this."),
+    ],
+)
+def test_a_denial_says_who_said_no(by, who):
+    assert told.ended(action("denied", decided_by=by, end_reason="No.")) == f"{who} It was not run. Reason: No."
+
+
+def test_what_was_taken_back_did_not_run():
+    assert told.ended(action("cancelled", end_reason="Why.")) == "This was cancelled. It was not run. Why."
+
+
+def test_silence_is_neither_consent_nor_a_denial(cast):
+    waits = pending(cast.caller(cast.scout))
+    Action.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    gate.expire()
+    waits.refresh_from_db()
+    words = told.ended(waits)
+    assert words.startswith("This expired. Nobody decided in time. It was not run: silence is not consent")
+    assert "not a denial" in words
+    assert (waits.outcome()["executed"], waits.outcome()["human_decided"]) == (False, False)
 
 
 def test_a_refused_edit_brings_the_lines_as_they_are_with_gaps_shown():

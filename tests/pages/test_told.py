@@ -41,8 +41,8 @@ def test_the_card_says_what_the_agent_was_told(cast, browser) -> None:
     action = pending(cast.caller(cast.scout))
     decisions.decide(action, "deny", by=cast.alice, digest=action.digest, reason="Use <staging>.")
     action.refresh_from_db()
-    assert told.denied(action) == "This was denied and not run. Reason: Use <staging>."
-    said = "The agent was told: “<span>This was denied and not run. Reason: Use &lt;staging&gt;.</span>”"
+    assert told.ended(action) == "A reviewer denied this. It was not run. Reason: Use <staging>."
+    said = "The agent was told: “<span>A reviewer denied this. It was not run. Reason: Use &lt;staging&gt;.</span>”"
     assert said in card(cast, browser(cast.bob), action)
 
 

@@ -6,6 +6,8 @@ from django.db import connection, transaction
 from console.workspaces import audit, changes, ledger
 from console.workspaces.models import AuditEntry, Change, Workspace
 
+pytestmark = pytest.mark.database
+
 
 def append(workspace, event="x", **data):
     return audit.append(workspace_id=workspace.pk, actor=audit.SYSTEM, event=event, **data)

@@ -7,6 +7,8 @@ from console.workspaces import once
 from console.workspaces.errors import IdempotencyMismatch, OutcomeUnknown
 from console.workspaces.models import KeptAnswer
 
+pytestmark = pytest.mark.database
+
 
 @pytest.fixture
 def key(cast):

@@ -11,7 +11,7 @@ from console.workspaces import rows
 from console.workspaces.models import AuditEntry, Change
 from sandboxes.models import Command, Sandbox
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.database, pytest.mark.django_db]
 
 
 def made(cast):

@@ -25,6 +25,7 @@ from mcp.types import (
     PaginatedRequestParams,
 )
 
+from approvals import twins
 from approvals.models import Action
 from console.api import waits
 from console.api.schemas.shared import CONTROLS
@@ -124,6 +125,9 @@ async def _awaited(ctx: Context, who: Caller, given: Mapping[str, Any]) -> CallT
 
 async def _outcome(ctx: Context, who: Caller, action_id: str, *, until: float, joined: bool = False) -> CallToolResult:
     action = await _settled(ctx, who, action_id, until=until)
+    if same := twins.runs_as(action):
+        _given(ctx, who, action)
+        return await _outcome(ctx, who, same, until=until, joined=True)
     if action.is_open:
         return shown.outcome(action, None, joined=joined)
     found = await tool_acts.said(who, action)
