@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from console.workspaces import audit, changes, ledger
 
-from . import noted
+from . import counters, noted
 from .errors import IllegalMove
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ ENDED = tuple(state for state, nexts in TABLE.items() if not nexts)
 MAY_RETRY = frozenset({"expired", "superseded", "failed"})
 # Reads that were let through are recorded, and are no links of the chain, save those that `noted` names.
 UNAUDITED_TOOLS = frozenset({"read", "glob", "grep", "follow", "processes"})
+# With what status an action is inserted that nobody was asked about, and what that was.
+AT_ONCE = {"running": "approved", "denied": "denied"}
 
 
 def advance(
@@ -62,6 +64,9 @@ def advance(
             return False
         reason = {"reason": fields["end_reason"]} if "end_reason" in fields else {}
         announce(action, status=new, actor=actor, **reason, **(told or {}))
+        if by := fields.get("decided_by"):
+            seconds = (timezone.now() - action.created_at).total_seconds()
+            counters.decided(new, decided_by=by, seconds=seconds if old == "pending" else None)
     return True
 
 
@@ -70,6 +75,8 @@ def announce(action: Action, *, status: str, actor: audit.Actor, **data: Any) ->
     with ledger.opened(action.workspace_id) as workspace:
         changes.record(workspace, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status=status)
         if action.tool not in UNAUDITED_TOOLS:
+            if not action.asked and status in AT_ONCE:
+                counters.decided(AT_ONCE[status], decided_by=action.decided_by)
             event, what = f"action.{status}", {"digest": action.digest, "tool": action.tool}
             audit.link(workspace, actor=actor, event=event, subject_id=action.pk, **what, **data)
         elif status == "running" and noted.is_noted(action):

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db.models import Count
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from approvals import counters as decisions
 from approvals.models import Action
 from sandboxes import counters
 from sandboxes.models import Command, PooledSandbox, Sandbox
@@ -41,7 +42,7 @@ class Metrics:
             if monotonic() - self._looked_at > LOOK_EVERY_S:
                 await look()
                 self._looked_at = monotonic()
-        body = generate_latest(counters.REGISTRY)
+        body = generate_latest(counters.REGISTRY) + generate_latest(decisions.REGISTRY)
         headers = [(b"Content-Type", CONTENT_TYPE_LATEST.encode()), (b"Content-Length", b"%d" % len(body)), NO_STORE]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

@@ -159,6 +159,9 @@ TIMER_DIVISOR = float(os.environ.get("SANDGATE_TIMER_DIVISOR") or 1)
 # Who asks /metrics from another machine, or through a proxy, sends this as a bearer; without it nobody may from there.
 METRICS_TOKEN = os.environ.get("SANDGATE_METRICS_TOKEN", "")
 
+# What commands printed, and long answers of tools, are kept so long after the end of their action.
+OUTPUT_DAYS = int(os.environ.get("SANDGATE_OUTPUT_DAYS") or 30)
+
 # Heads of the audit chains go here each hour, so that no change of the database can hide: see docs/audit.md.
 AUDIT_HEADS = {
     place: os.environ.get(f"SANDGATE_AUDIT_HEAD_{place.upper()}", "") for place in ("file", "syslog", "mail", "webhook")

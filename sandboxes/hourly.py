@@ -10,9 +10,14 @@ from django.conf import settings
 
 from console.workspaces import audit_heads
 
+from . import retention
+
 log = logging.getLogger("sandgate.hourly")
 FIRST_S, EVERY_S = 20, 3600
-ACTS: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (("Sending heads of the audit log", audit_heads.send),)
+ACTS: tuple[tuple[str, Callable[[], Awaitable[None]]], ...] = (
+    ("Sending heads of the audit log", audit_heads.send),
+    ("Removing outputs that were kept long enough", retention.sweep),
+)
 
 
 async def run() -> None:

@@ -35,6 +35,7 @@ NAV = (
             ("queue", "Queue", "inbox", LOOK),
             ("sandboxes", "Sandboxes", "box", {permissions.SANDBOXES_READ}),
             ("audit", "Audit", "scroll-text", {permissions.AUDIT_READ}),
+            ("insights", "Insights", "chart-no-axes-column", {permissions.AUDIT_READ, permissions.APPROVALS_REVIEW}),
         ),
     ),
     (

@@ -4,8 +4,11 @@ import re
 
 import httpx
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
+from approvals import decisions, gate
+from approvals.errors import AlreadyDecided
 from approvals.models import Action
 from console import asgi, metrics
 from console.asgi import application
@@ -13,6 +16,7 @@ from console.workspaces import db
 from sandboxes import counters
 from sandboxes.models import Command, Sandbox
 from tests.api.conftest import the_action
+from tests.approvals.proposals import pending, run
 
 pytestmark = pytest.mark.anyio
 TOKEN = "t0ken-of-the-watcher"
@@ -125,7 +129,38 @@ async def test_nothing_in_it_names_anybody(place, ask, hub, settings):
     ]  # fmt: skip
     assert [name for name in named if name in text] == []
     labels = set(re.findall(r'[{,](\w+)="', text))
-    assert labels <= {"how", "outcome", "end", "reason", "status", "le"}
+    assert labels <= {"how", "outcome", "end", "reason", "status", "le", "verdict", "decided_by"}
+
+
+async def test_decisions_are_counted_once_by_verdict_and_by_what_decided(place):
+    series = {
+        "denied": 'sandgate_decisions_total{decided_by="reviewer",verdict="denied"}',
+        "expired": 'sandgate_decisions_total{decided_by="clock",verdict="expired"}',
+        "seconds": 'sandgate_decision_seconds_count{verdict="denied"}',
+        "at once": 'sandgate_decisions_total{decided_by="system",verdict="approved"}',
+    }
+
+    async def counted():
+        text = (await asked()).text
+        return {name: number(text, line) if line in text else 0 for name, line in series.items()}
+
+    def decide():
+        denied, late = pending(place.caller(place.scout)), pending(place.caller(place.scout), "echo late")
+        decisions.decide(denied, "deny", by=place.bob, digest=denied.digest, reason="no")
+        with pytest.raises(AlreadyDecided):
+            decisions.decide(denied, "deny", by=place.alice, digest=denied.digest, reason="no")
+        Action.objects.filter(pk=late.pk).update(expires_at=late.created_at)
+        gate.expire()
+        gate.submit(run(place.caller(place.alice, "sandboxes:run")))
+        with transaction.atomic():
+            rolled_back = pending(place.caller(place.scout), "echo never")
+            decisions.decide(rolled_back, "deny", by=place.bob, digest=rolled_back.digest, reason="no")
+            transaction.set_rollback(True)
+
+    before = await counted()
+    await db.write(decide)
+    after = await counted()
+    assert {name: after[name] - before[name] for name in series} == dict.fromkeys(series, 1)
 
 
 async def test_without_its_database_what_was_counted_is_told_all_the_same(place, monkeypatch):
