@@ -229,7 +229,7 @@ G7 what its agent left ends by itself
     sandboxes/test_overdue::test_an_idle_one_ends
 """
 
-_CASE = re.compile(r"([A-G]\d+) (.+)")
+_CASE = re.compile(r"([A-GP]\d+) (.+)")
 NOT_HERE = "not here: "
 
 
@@ -242,9 +242,9 @@ class Case:
     not_here: str = ""
 
 
-def cases() -> Iterator[Case]:
+def cases(table: str = TABLE) -> Iterator[Case]:
     found: list[Case] = []
-    for line in TABLE.splitlines():
+    for line in table.splitlines():
         if heading := _CASE.fullmatch(line):
             found.append(Case(*heading.groups()))
         elif line.startswith("    "):
