@@ -15,11 +15,11 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from console.workspaces import audit, ledger, permissions, rows
+from console.workspaces import audit, halts, ledger, permissions, rows
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key
 
-from . import memory, payloads, policy, room, same, states
+from . import halting, memory, payloads, policy, room, same, states
 from .digest import digest
 from .errors import NotEnabled, PassSpent
 from .models import Action, Execution, PayloadUse
@@ -154,7 +154,8 @@ def check_room(proposal: Proposal) -> None:
 
 
 def _judged(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
-    """By the agent's settings as they are now; without an agent nobody is asked."""
+    """By the agent's settings as they are now; without an agent nobody is asked. While a halt is in force, Halted."""
+    halts.check(proposal.caller.workspace_id, proposal.caller.agent_id)
     agent = Agent.objects.get(pk=proposal.caller.agent_id) if proposal.caller.agent_id else None
     if agent is not None and not agent.sandbox_enabled:
         raise NotEnabled(agent.name)
@@ -263,6 +264,8 @@ def start(action_id: str) -> Pass | None:
 
 def _stopped(action: Action) -> bool:
     """Ends an approved action whose grounds have gone: it may tighten here, never loosen."""
+    if halting.is_stopped(action):
+        return True
     agent = action.agent
     if agent is not None:
         if not agent.sandbox_enabled or not agent.may(permissions.SANDBOXES_RUN):

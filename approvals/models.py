@@ -152,9 +152,15 @@ class Action(models.Model):
             **({"diff_of_edit": self.diff_of_edit} if self.edited else {}),
             "result": self.result,
             "error": self.error,
-            "may_retry": self.status in states.MAY_RETRY and "next_action" not in (self.error or {}),  # that waits
+            "may_retry": self._may_retry,
             **self._retry_after(),
         }
+
+    @property
+    def _may_retry(self) -> bool:
+        """Not what comes back by itself, nor what would be refused until somebody lifts a halt."""
+        error = self.error or {}
+        return self.status in states.MAY_RETRY and "next_action" not in error and error.get("code") != "halted"
 
     def _retry_after(self) -> dict[str, int]:
         """In how many seconds the same may be proposed again."""

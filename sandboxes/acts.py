@@ -22,7 +22,7 @@ from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
-from . import answers, based, commands, flagging, host, lifecycle, outputs, protection
+from . import answers, based, commands, flagging, host, lifecycle, outputs, protection, quarantine
 from .errors import CommandEnded, NotAllowed
 from .models import Command, Sandbox
 from .passage import Passage
@@ -73,6 +73,7 @@ async def delete_sandbox(caller: Caller, sandbox_id: str) -> None:
 
 async def _delete(hub: host.Hub, caller: Caller, sandbox_id: str) -> None:
     sandbox = await db.read(lifecycle.find_usable, caller, sandbox_id)
+    quarantine.check_removable(sandbox)
     if not await hub.boxes.end(sandbox, "deleted", actor=caller.actor, deleted=True):
         raise NotFound("sandbox", sandbox_id)
 

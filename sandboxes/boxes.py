@@ -20,7 +20,7 @@ from django.db import IntegrityError
 from console.workspaces import audit, db
 from console.workspaces.keys import Caller
 
-from . import counters, exceptions, lifecycle, overdue, profiles, reconciling
+from . import counters, exceptions, lifecycle, overdue, profiles, quarantine, reconciling
 from .engine import Box, CreateFailed, Engine, EngineConfig
 from .errors import BoxGone, NoRuntime, OutOfReach, SandboxError, Silent
 from .losses import Losses
@@ -113,9 +113,9 @@ class Boxes:
 
     def is_at_work_on(self, sandbox_id: str) -> bool:
         """It is being made, started, stopped or removed at this moment."""
-        return self._lock(sandbox_id).locked()
+        return self.lock(sandbox_id).locked()
 
-    def _lock(self, sandbox_id: str) -> asyncio.Lock:
+    def lock(self, sandbox_id: str) -> asyncio.Lock:
         return self._locks.setdefault(sandbox_id, asyncio.Lock())
 
     def box(self, sandbox_id: str) -> Box:
@@ -135,7 +135,7 @@ class Boxes:
         return box
 
     async def _made_ready(self, sandbox_id: str) -> Box:
-        async with self._lock(sandbox_id):
+        async with self.lock(sandbox_id):
             if box := self._boxes.get(sandbox_id):
                 return box
             sandbox = await self._row(sandbox_id)
@@ -154,7 +154,7 @@ class Boxes:
     async def attach(self, sandbox_id: str) -> None:
         """To one that runs as far as we know. When it does not, its row says what became of it. NoRuntime while Docker
         is away."""
-        async with self._lock(sandbox_id):
+        async with self.lock(sandbox_id):
             sandbox = await self._row(sandbox_id)
             if sandbox.status == "running" and not self.holds(sandbox_id):
                 await self._attach(sandbox)
@@ -174,14 +174,8 @@ class Boxes:
         box.forget_protection()
         self._adopt(box, sandbox)
         if self.losses.is_away(sandbox.pk):
-            await self._stop_lost(box)
+            await self.losses.stop_commands(box)
         return sandbox
-
-    async def _stop_lost(self, box: Box) -> None:
-        """While it was away, commands in it were told to be lost. They do not go on behind everybody's back."""
-        for action_id in await db.read(lifecycle.lost_commands, box.sandbox_id):
-            with suppress(SandboxError):
-                await box.stop(action_id)
 
     async def _start_again(self, sandbox: Sandbox) -> None:
         engine = self.ready()
@@ -221,7 +215,7 @@ class Boxes:
             profile = await db.read(profiles.resolve, caller, new, can_network=self.can_network)
             image_id = await engine.image_id(profile.image)
             sandbox = await self._row_of(caller, new, image_id)
-            async with self._lock(sandbox.pk):
+            async with self.lock(sandbox.pk):
                 how = await self._make(engine, sandbox)
             await self._open_up(sandbox)
         counters.created(how=how, seconds=monotonic() - began_at)
@@ -271,7 +265,7 @@ class Boxes:
     async def for_conversation(self, caller: Caller, conversation: str, new: NewSandbox) -> Sandbox:
         """The one that this conversation has; made when it has none. Two calls at once get the same."""
         whose = caller.agent_id or caller.member_id
-        async with self._lock(f"{whose} {conversation}"):
+        async with self.lock(f"{whose} {conversation}"):
             found = await db.read(lifecycle.of_conversation, caller, conversation)
             if found is not None:
                 return found
@@ -287,9 +281,13 @@ class Boxes:
     async def end(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
         """Row first: from here on nothing new starts in it. Then the container, which ends what runs."""
         ended = await self._end_row(sandbox, reason, actor=actor, deleted=deleted)
-        async with self._lock(sandbox.pk):
-            await self._drop(sandbox.pk, reason)
+        await self.discard(sandbox.pk, reason)
         return ended
+
+    async def discard(self, sandbox_id: str, reason: str) -> None:
+        """What is left of one whose row has ended."""
+        async with self.lock(sandbox_id):
+            await self._drop(sandbox_id, reason)
 
     async def _end_row(self, sandbox: Sandbox, reason: str, *, actor: audit.Actor, deleted: bool = False) -> bool:
         because = STOPPED if self.stopping else ""
@@ -308,7 +306,7 @@ class Boxes:
             just_used = monotonic() - self._used_at.get(due.sandbox_id, float("-inf")) < JUST_USED_S / divisor
             if self.is_at_work_on(due.sandbox_id) or (just_used and due.reason == "idle"):
                 continue
-            async with self._lock(due.sandbox_id):
+            async with self.lock(due.sandbox_id):
                 if not await db.write(overdue.act, due, can_stop=self.can_stop, divisor=divisor):
                     continue
                 if due.becomes == "stopped":
@@ -319,7 +317,7 @@ class Boxes:
 
     async def set_down(self, sandbox_id: str) -> None:
         """What is left of one whose row is stopped."""
-        async with self._lock(sandbox_id):
+        async with self.lock(sandbox_id):
             if (await self._row(sandbox_id)).status == "stopped":
                 await self._set_down(sandbox_id, "crashed")
 
@@ -328,10 +326,12 @@ class Boxes:
         await self.engine_there().set_down(sandbox_id, reason=reason)
 
     async def _drop(self, sandbox_id: str, reason: str) -> None:
-        """Whoever still waits for something in it gets BoxGone with `reason`."""
+        """Whoever still waits for something in it gets BoxGone with `reason`. What is in quarantine keeps its disk."""
         self._let_go(sandbox_id)
-        if self.engine:
-            await self.engine.erase(sandbox_id, reason=reason)
+        if self.engine is None:
+            return
+        is_kept = self.engine.keeps(sandbox_id) and await db.read(quarantine.holds, sandbox_id)
+        await (self.engine.set_down if is_kept else self.engine.erase)(sandbox_id, reason=reason)
 
     def _let_go(self, sandbox_id: str) -> Box | None:
         self._used_at.pop(sandbox_id, None)
@@ -351,7 +351,7 @@ class Boxes:
 
     async def give_up(self, sandbox_id: str, reason: str) -> None:
         """It runs no more, as far as anybody can tell."""
-        async with self._lock(sandbox_id):
+        async with self.lock(sandbox_id):
             sandbox = await self._row(sandbox_id)
             if sandbox.status == "running" and not self.holds(sandbox_id) and not self.stopping:
                 await self._lost_for_good(sandbox, reason)
@@ -390,7 +390,7 @@ class Boxes:
                 if not (sandbox.persistent and self.can_stop):
                     await self.end(sandbox, "host_lost", actor=audit.SYSTEM)
                     return
-                async with self._lock(sandbox.pk):
+                async with self.lock(sandbox.pk):
                     if await db.write(lifecycle.stop, sandbox, "console_stopped"):
                         await self._set_down(sandbox.pk, "host_lost")
             except SandboxError as error:

@@ -14,7 +14,7 @@ from approvals.leftovers import Leftovers
 from approvals.models import Action
 from console.workspaces import db
 
-from . import artifacts, reconciling
+from . import artifacts, halting, reconciling
 from .boxes import Boxes
 from .dispatch import Dispatcher
 from .errors import NoRuntime, SandboxError
@@ -69,6 +69,7 @@ class Clock:
                 await self._try_again()
             return
         await self._boxes.act_on_time(divisor=settings.TIMER_DIVISOR)
+        await halting.expire(self._boxes)
         if tick % RECONCILE_EVERY == 0:
             await reconciling.reconcile(self._boxes)
 

@@ -47,6 +47,7 @@ _overhead_s = Histogram(
 _reaps = Counter(
     "sandgate_reaps", "Sandboxes that ended, and strays removed, by reason.", ["reason"], registry=REGISTRY
 )
+_halts = Counter("sandgate_halts", "Halts declared, by what was halted.", ["of"], registry=REGISTRY)
 _repairs = Counter("sandgate_jail_repairs", "Times the network jail was found changed and put back.", registry=REGISTRY)
 _reconnects = Counter("sandgate_runner_reconnects", "Connections to a sandbox lost and made again.", registry=REGISTRY)
 _sandboxes = Gauge("sandgate_sandboxes", "Live sandboxes, by status.", ["status"], registry=REGISTRY)
@@ -62,6 +63,8 @@ for _reason in REASONS:
     _reaps.labels(_reason)
 for _end in ENDS:
     _commands.labels(_end)
+for _of in ("agent", "workspace"):
+    _halts.labels(_of)
 
 
 def created(*, how: How, seconds: float, outcome: Outcome = "ready") -> None:
@@ -82,6 +85,10 @@ def command_took(seconds: float, *, own_seconds: float) -> None:
 
 def reaped(reason: str) -> None:
     _reaps.labels(reason if reason in REASONS else "crashed").inc()
+
+
+def halted(of: Literal["agent", "workspace"]) -> None:
+    _halts.labels(of).inc()
 
 
 def jail_repaired() -> None:

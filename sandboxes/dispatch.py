@@ -26,10 +26,10 @@ from approvals.models import Action
 from console.workspaces import bus, db, ledger
 from console.workspaces.errors import SandgateError
 
-from . import answers, artifacts, commands, counters, drafting, lifecycle, protection, reconciling
+from . import answers, artifacts, commands, counters, drafting, lifecycle, protection, quarantine, reconciling
 from .boxes import STOPPED, Boxes
 from .engine import Box, Overdue
-from .errors import BoxGone, FileError, SandboxError
+from .errors import BoxGone, FileError, SandboxError, is_halt
 from .following import Following
 from .models import Command
 from .outputs import Outputs
@@ -91,6 +91,15 @@ def fail(
     return gate.finish(pass_, status=status, error={**fields, "code": code, "detail": detail})
 
 
+def lose(pass_: gate.Pass) -> bool:
+    """It was running when its sandbox went, and nobody saw its end. A halt is an end that is known."""
+    if quarantine.is_halted(pass_.sandbox_id):
+        why = f"Sandbox {pass_.sandbox_id} was halted by a reviewer while this ran."
+        return fail(pass_, status="failed", code="halted", detail=why)
+    why = f"It was running in {pass_.sandbox_id} when that sandbox was lost, and its end is not known."
+    return fail(pass_, status="unknown", code="sandbox_gone", detail=why)
+
+
 def approved() -> list[tuple[str, str]]:
     return list(Action.objects.filter(status="approved").order_by("decided_at").values_list("pk", "sandbox_id"))
 
@@ -136,8 +145,7 @@ class Dispatcher:
             if self._boxes.holds(sandbox_id):
                 self._follow(action_id, self.execute(pass_, resume=True))
             else:
-                why = f"It was running in {sandbox_id} when that sandbox was lost, and its end is not known."
-                await db.write(fail, pass_, status="unknown", code="sandbox_gone", detail=why)
+                await db.write(lose, pass_)
         await self._following.take_up()
 
     async def stop(self, command: Command, number: int) -> int:
@@ -311,9 +319,8 @@ class Dispatcher:
         gone, silent = isinstance(error, BoxGone), isinstance(error, Overdue)
         detail = STOPPED if gone and self._boxes.stopping else error.detail
         status = "unknown" if silent else "failed"
-        await db.write(
-            fail, pass_, status=status, code=error.code, detail=detail, began=gone or silent, fields=error.fields
-        )
+        code = "halted" if is_halt(error) else error.code
+        await db.write(fail, pass_, status=status, code=code, detail=detail, began=gone or silent, fields=error.fields)
         if pass_.tool in COMMANDS and (gone or silent):
             counters.command_ended("lost")
 

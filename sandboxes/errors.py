@@ -40,6 +40,17 @@ class BoxGone(SandboxError):
         self.reason = reason
 
 
+class Busy(SandboxError):
+    """Somebody else is at it; asked again in a moment it is free."""
+
+    code = "busy"
+
+
+def is_halt(error: SandboxError) -> bool:
+    """Whether a person halted its sandbox under the call."""
+    return isinstance(error, BoxGone) and error.reason == "halted"
+
+
 class OutOfReach(BoxGone):
     """Its host does not answer. What it was asked is lost, but it may go on: it is looked for before it is ended."""
 

@@ -9,8 +9,9 @@ from typing import Any
 from approvals import gate
 from console.workspaces import db
 from console.workspaces.keys import Caller
+from console.workspaces.models import Member
 
-from . import acts, artifacts, host, lifecycle
+from . import acts, artifacts, host, lifecycle, quarantine
 from .engine import FileRead, Listing
 from .errors import FileError
 from .passage import Passage
@@ -49,6 +50,13 @@ async def stream_file(
     proposal = await _read(caller, sandbox_id, "read", path=path, offset=offset or None, limit=limit)
     hub = host.hub()
     return await hub.ask(hub.reads.stream(proposal, passage))
+
+
+async def stream_quarantine(member: Member, sandbox_id: str, passage: Passage) -> None:
+    """`/work` of a halted sandbox, as a tar, through `passage`, which the caller `leaves` in the end. On record."""
+    await db.write(quarantine.record_download, member, sandbox_id)
+    hub = host.hub()
+    await hub.ask(hub.reads.archive(sandbox_id, passage))
 
 
 async def _read(caller: Caller, sandbox_id: str, tool: str, **arguments: Any) -> gate.Proposal:

@@ -15,7 +15,7 @@ from django.conf import settings
 from console.workspaces import bus, changes, db
 from console.workspaces.errors import SandgateError
 
-from . import hourly
+from . import halting, hourly
 from .boxes import Boxes
 from .clock import Clock
 from .dispatch import Dispatcher
@@ -102,6 +102,7 @@ class Hub:
                 tasks.create_task(bus.follow(lambda last: db.read(changes.newer, last)))
                 tasks.create_task(self.dispatcher.run())
                 tasks.create_task(self._clock.run())
+                tasks.create_task(halting.run(self.boxes))
                 tasks.create_task(self.boxes.pool.run())
                 tasks.create_task(hourly.run())
                 self._ready.set()

@@ -15,7 +15,7 @@ from django.utils import timezone
 from approvals import gate
 from approvals.errors import NotEnabled
 from approvals.models import Action
-from console.workspaces import audit, ledger, permissions
+from console.workspaces import audit, halts, ledger, permissions
 from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
@@ -34,8 +34,9 @@ TOUCH = (
 
 
 def check_enabled(caller: Caller) -> None:
-    """`sandboxes:run`, and for an agent also its own switch in Agent Tools."""
+    """`sandboxes:run`, no halt, and for an agent also its own switch in Agent Tools."""
     caller.need(permissions.SANDBOXES_RUN)
+    halts.check(caller.workspace_id, caller.agent_id)
     if caller.agent_id:
         agent = Agent.objects.get(pk=caller.agent_id)
         if not agent.sandbox_enabled:

@@ -13,10 +13,14 @@ from contextvars import Context
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from .errors import NoRuntime
+from console.workspaces import db
+
+from . import lifecycle
+from .errors import NoRuntime, SandboxError
 
 if TYPE_CHECKING:
     from .boxes import Boxes
+    from .engine import Box
 
 log = logging.getLogger("sandgate.losses")
 AWAY_FOR_S = 60
@@ -60,6 +64,12 @@ class Losses:
                 return True
             await asyncio.sleep(LOOK_AGAIN_S)
         return False
+
+    async def stop_commands(self, box: Box) -> None:
+        """While it was away, commands in it were told to be lost. They do not go on behind everybody's back."""
+        for action_id in await db.read(lifecycle.lost_commands, box.sandbox_id):
+            with suppress(SandboxError):
+                await box.stop(action_id)
 
     async def settled(self, *, within_s: float) -> None:
         if self._tasks:

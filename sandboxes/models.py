@@ -61,6 +61,7 @@ class Sandbox(models.Model):
     expires_at = models.DateTimeField()  # its end, however busy it is; a persistent one's moves with its use
     ended_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)
+    quarantined_until = models.DateTimeField(null=True)  # a halt ended it, and its disk is kept so long
 
     objects = SandboxQuerySet.as_manager()
 
@@ -77,7 +78,10 @@ class Sandbox(models.Model):
                 name="sandbox_once_per_conversation",
             ),
         ]
-        indexes = [models.Index(fields=["workspace", "status"], name="sandbox_of_workspace")]
+        indexes = [
+            models.Index(fields=["workspace", "status"], name="sandbox_of_workspace"),
+            models.Index(fields=["id"], condition=Q(ended_reason="halted"), name="sandbox_halted"),
+        ]
 
     def __str__(self) -> str:
         return self.label or self.pk

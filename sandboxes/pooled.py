@@ -12,7 +12,7 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from console.workspaces import permissions
-from console.workspaces.models import Agent, Permission, Workspace
+from console.workspaces.models import Agent, Halt, Permission, Workspace
 
 from . import profiles
 from .models import PooledSandbox
@@ -54,6 +54,7 @@ def wishes(*, can_network: bool) -> list[Wish]:
     few percent of a core."""
     since = timezone.now() - USED_WITHIN
     used = Workspace.objects.annotate(used_at=Max("sandboxes__created_at")).filter(used_at__gt=since, pool_size__gt=0)
+    used = used.exclude(pk__in=Halt.objects.current().filter(agent=None).values("workspace"))
     return [
         Wish(workspace.pk, profiles.pool_profile(workspace, can_network=can_network), workspace.pool_size)
         for workspace in used.order_by("-used_at")

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from approvals import gate
 from console.workspaces import db
+from console.workspaces.errors import Halted
 
 from .boxes import Boxes
 from .dispatch import fail, submit, succeed
 from .engine import FileRead
-from .errors import FileError, SandboxError
+from .errors import Busy, FileError, SandboxError, is_halt
 from .passage import Passage
 from .toolsets import named, read
 from .turns import Turn
+
+ARCHIVE_S = 1800
 
 
 @asynccontextmanager
@@ -28,7 +31,10 @@ async def _recorded(pass_: gate.Pass) -> AsyncIterator[None]:
     try:
         yield
     except SandboxError as error:
-        await db.write(fail, pass_, status="failed", code=error.code, detail=error.detail)
+        code = "halted" if is_halt(error) else error.code
+        await db.write(fail, pass_, status="failed", code=code, detail=error.detail)
+        if is_halt(error):
+            raise Halted(error.detail, **error.fields) from error
         raise
     except BaseException:
         await asyncio.shield(db.write(fail, pass_, status="failed", code="interrupted", detail="The read was cut."))
@@ -59,6 +65,28 @@ class Reads:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return file
+
+    async def archive(self, sandbox_id: str, passage: Passage) -> None:
+        """`/work` of one in quarantine, as a tar, through `passage`. One at a time, and not for ever: meanwhile nobody
+        else can do anything to it."""
+        if self._boxes.is_at_work_on(sandbox_id):
+            raise Busy(f"The files of sandbox {sandbox_id} are being read already. Try again in a moment.")
+        task = asyncio.get_running_loop().create_task(self._pack(sandbox_id, passage), name=f"archive {sandbox_id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _pack(self, sandbox_id: str, passage: Passage) -> None:
+        try:
+            packing = aclosing(self._boxes.ready().archive(sandbox_id))
+            async with self._boxes.lock(sandbox_id), asyncio.timeout(ARCHIVE_S), packing as packed:
+                async for piece in packed:
+                    if not await passage.put(piece):
+                        break
+            passage.end()
+        except SandboxError as error:
+            passage.end(error)
+        finally:  # cut short it is never taken for whole
+            passage.end(FileError("interrupted", f"Reading the files of sandbox {sandbox_id} was cut.", path="/work"))
 
     async def close(self) -> None:
         """After the sandboxes have ended: each has heard of that, and still has to write its end."""

@@ -1,8 +1,8 @@
 """Rows and what Docker has, made to agree: at start, and every few seconds. Both ways.
 
 A row whose sandbox is gone ends with the reason, or is stopped when its files are there; a container or a disk without
-a live row goes. Must never judge while Docker is away, nor take for a stray what is just being made: Docker is looked
-at first, since each container and each disk has its row before it is made.
+a live row goes, save the disk of one in quarantine. Must never judge while Docker is away, nor take for a stray what is
+just being made: Docker is looked at first, since each container and each disk has its row before it is made.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from console.workspaces import audit, db
 
-from . import counters, pooled
+from . import counters, pooled, quarantine
 from .engine import Found
 from .errors import SandboxError
 from .models import Sandbox
@@ -50,7 +50,8 @@ async def reconcile(boxes: Boxes) -> None:
     containers, disks = await _containers(boxes), await boxes.engine_there().disks()
     known = {row.pk for row in await db.read(pooled.every)}  # before the others: a claim moves a row from here to there
     rows = {sandbox.pk: sandbox for sandbox in await db.read(_live)}
-    work = [_remove_stray(boxes, sandbox_id) for sandbox_id in (containers.keys() | disks) - rows.keys() - known]
+    strays = (containers.keys() | disks) - rows.keys() - known
+    work = [_remove_stray(boxes, sandbox_id, containers.get(sandbox_id)) for sandbox_id in strays]
     work += [_agree(boxes, sandbox, containers.get(sandbox.pk)) for sandbox in rows.values()]
     for each in work:
         try:
@@ -59,8 +60,12 @@ async def reconcile(boxes: Boxes) -> None:
             log.error("A sandbox could not be put right, next try in a moment: %s", error.detail)
 
 
-async def _remove_stray(boxes: Boxes, sandbox_id: str) -> None:
+async def _remove_stray(boxes: Boxes, sandbox_id: str, container: Found | None) -> None:
     if boxes.is_at_work_on(sandbox_id) or boxes.holds(sandbox_id) or boxes.pool.holds(sandbox_id):
+        return
+    if await db.read(quarantine.holds, sandbox_id):
+        if container is not None:
+            await boxes.discard(sandbox_id, "halted")
         return
     log.warning("Removing what is left of %s: no live sandbox has it.", sandbox_id)
     counters.reaped("stray")

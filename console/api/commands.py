@@ -201,7 +201,7 @@ def _bytes(body: schemas.NewInput) -> bytes:
 
 @door(
     router, "DELETE", "/sandboxes/{sandbox_id}/commands/{command_id}", may=RUNS, answers={200: schemas.Command},
-    fails=("command_ended", "sandbox_gone", "sandbox_not_enabled", "no_runtime", "sandbox_unresponsive"),
+    fails=("command_ended", "sandbox_gone", "sandbox_not_enabled", "halted", "no_runtime", "sandbox_unresponsive"),
 )  # fmt: skip
 async def stop_command(
     request: HttpRequest, sandbox_id: str, command_id: str, signal: schemas.Signal = "TERM"

@@ -24,8 +24,8 @@ FILE_ERRORS = (
     "protected_path",
 )  # fmt: skip
 SEEING_ERRORS = (
-    "file_not_found", "permission_denied_in_sandbox", "bad_path", "sandbox_gone", "sandbox_not_enabled", "no_runtime",
-    "channel_lost", "sandbox_error",
+    "file_not_found", "permission_denied_in_sandbox", "bad_path", "sandbox_gone", "sandbox_not_enabled", "halted",
+    "no_runtime", "channel_lost", "sandbox_error",
 )  # fmt: skip
 READ_ERRORS = (*SEEING_ERRORS, "is_a_directory", "not_a_file")
 FilePath = Annotated[str, Query(min_length=1, max_length=4096, description="A relative one starts at `/work`.")]

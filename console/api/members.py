@@ -1,11 +1,13 @@
 """Members and what they may, as on the pages."""
 
 from functools import partial
+from typing import Annotated
 
 from django.http import HttpRequest
-from ninja import Router, Status
+from ninja import Query, Router, Status
 
-from console.workspaces import db, members, permissions
+from approvals import leaving
+from console.workspaces import db, members, owners, permissions
 from console.workspaces.keys import Caller
 from console.workspaces.models import Member
 
@@ -43,14 +45,20 @@ def _add(who: Caller, body: schemas.NewMember) -> schemas.MemberMade:
 
 
 @manages("DELETE", "/members/{member_id}", answers={200: schemas.Done}, fails=("conflict",))
-async def remove_member(request: HttpRequest, member_id: str) -> schemas.Done:
-    """Remove a member. Their keys and permissions go with them."""
-    await db.write(_remove, caller(request), member_id)
+async def remove_member(
+    request: HttpRequest,
+    member_id: str,
+    owner: Annotated[str | None, Query(max_length=40, description="A member's id.")] = None,
+) -> schemas.Done:
+    """Remove a member. Their sessions, keys and permissions end, and what they approved does not start any more. Agents
+    that they own are owned by `owner` from now on, or by nobody."""
+    await db.write(_remove, caller(request), member_id, owner)
     return schemas.Done()
 
 
-def _remove(who: Caller, member_id: str) -> None:
-    members.remove(acting.other_member(who, member_id), by=acting.member(who))
+def _remove(who: Caller, member_id: str, owner: str | None) -> None:
+    member, heir = acting.other_member(who, member_id), acting.other_member(who, owner) if owner else None
+    leaving.remove(member, by=acting.member(who), heirs=dict.fromkeys((each.pk for each in owners.owned(member)), heir))
 
 
 @manages("PUT", "/members/{member_id}/permissions/{permission}", answers={200: schemas.Done})

@@ -18,8 +18,8 @@ RUNS = (permissions.SANDBOXES_RUN,)
 @door(
     router, "POST", "/sandboxes", may=RUNS, answers={201: schemas.Sandbox},
     fails=(
-        "sandbox_not_enabled", "not_allowed_by_settings", "too_many", "no_runtime", "no_capacity", "create_failed",
-        "sandbox_gone", "channel_lost", "sandbox_unresponsive",
+        "sandbox_not_enabled", "halted", "not_allowed_by_settings", "too_many", "no_runtime", "no_capacity",
+        "create_failed", "sandbox_gone", "channel_lost", "sandbox_unresponsive",
     ),
 )  # fmt: skip
 async def create_sandbox(request: HttpRequest, body: schemas.NewSandbox) -> Status[schemas.Sandbox]:
@@ -46,7 +46,7 @@ async def get_sandbox(request: HttpRequest, sandbox_id: str) -> schemas.Sandbox:
 
 @door(
     router, "DELETE", "/sandboxes/{sandbox_id}", may=RUNS, answers={200: schemas.Done},
-    fails=("sandbox_not_enabled", "no_runtime"),
+    fails=("sandbox_not_enabled", "halted", "no_runtime"),
 )  # fmt: skip
 async def delete_sandbox(request: HttpRequest, sandbox_id: str) -> schemas.Done:
     """Delete a sandbox with its files. What waits for approval in it is superseded."""

@@ -11,6 +11,7 @@ from . import (
     exceptions,
     files,
     grants,
+    halts,
     incidents,
     keys,
     me,
@@ -44,7 +45,7 @@ api = Api(
     parser=Parsed(),
 )
 for noun in (
-    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, exceptions, rules, grants,
+    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, halts, exceptions, rules, grants,
     members, keys, audit, incidents, workspace, me,
 ):  # fmt: skip
     api.add_router("", noun.router)

@@ -81,6 +81,7 @@ def _listed(workspace_id: str) -> list[Listed]:
         Agent.objects.current()
         .filter(workspace_id=workspace_id)
         .annotate(waiting=Count("actions", filter=Q(actions__status="pending")), active=Max("actions__created_at"))
+        .prefetch_related("halts__halted_by__user")
         .order_by("name")
     )
     return [_row(agent, agent.waiting, agent.active) for agent in found]
@@ -89,7 +90,9 @@ def _listed(workspace_id: str) -> list[Listed]:
 def _row(agent: Agent, waiting: int, active: datetime | None) -> Listed:
     able = [str(member) for member in reviewers.able(agent).select_related("user")]
     asks = _asks(agent)
-    if not agent.sandbox_enabled:
+    if halt := next((each for each in agent.halts.all() if each.lifted_at is None), None):
+        state = ("stop", "octagon-x", f"halted by {halt.halted_by}")
+    elif not agent.sandbox_enabled:
         state = ("", "circle-slash", "sandbox off")
     elif asks and len(able) < agent.approvals_needed:
         state = ("stop", "triangle-alert", "too few reviewers" if able else "no reviewer")
@@ -186,6 +189,7 @@ def _now(agent: Agent, sent: Any) -> dict[str, Any]:
 def _shown(request: Any, agent: Agent, sent: Any) -> dict[str, Any]:
     return {
         "agent": agent,
+        "own_halt": agent.halts.filter(lifted_at=None).first(),
         "modes": MODES.items(),
         "toolsets": [(str(number), words) for number, words in agents.TOOLSETS.items()],
         **reviewing.shown(agent, sent),

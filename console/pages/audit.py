@@ -24,6 +24,8 @@ SHOWN = 5  # faults of a chain
 ID_CHARS = 40
 MARKS = {
     "approved": ("go", "check"),
+    "halted": ("stop", "octagon-x"),
+    "lifted": ("go", "check"),
     "succeeded": ("go", "circle-check"),
     "denied": ("stop", "ban"),
     "failed": ("stop", "circle-x"),

@@ -108,7 +108,7 @@ def headline(action: Action, *, viewer: Member, decision: Decision | None) -> st
         return f"{'Approved' if decision.verdict == 'approve' else 'Denied'} by {who}"
     return {
         "expired": "Nobody decided",
-        "cancelled": "Taken back",
+        "cancelled": "Halted" if (action.error or {}).get("code") == "halted" else "Taken back",
         "superseded": "No longer what was asked",
         "pending": "Waits for a person",
     }.get(action.status, "Let through")

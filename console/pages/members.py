@@ -7,16 +7,19 @@ from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
-from console.workspaces import members
+from approvals import leaving
+from console.workspaces import members, owners
 from console.workspaces import permissions as names
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Member, Permission
 
 from .shell import givers_in, member_page, say
 from .words import listed as listed_names
+from .words import number
 
 COLUMNS = tuple(name for name in names.ALL if name != names.SANDBOXES_RUN)
 METHODS = ("GET", "HEAD", "POST")
+OWNER = "owner-"  # and an agent's id: the name of a field
 
 
 @member_page("members", names.MEMBERS_MANAGE, methods=METHODS)
@@ -91,15 +94,17 @@ def _shown(request: Any, member: Member, ticked: set[str]) -> dict[str, Any]:
         "run": (names.SANDBOXES_RUN, names.SANDBOXES_RUN in ticked),
         "cannot_take_run": to_self and not has_run,
         "givers": listed_names(givers_in(request.here.workspace, but=request.here.member)),
-        "agents": member.owned_agents.filter(archived_at=None),
+        "agents": owners.owned(member),
+        "heirs": _others(request, member),
     }
 
 
 def _act(request: Any, member: Member) -> None:
     by = request.here.member
     if _removes(request):
-        members.remove(member, by=by)
-        say(request, f"{member} is no member any more. What was open for them here closes within seconds.")
+        cancelled = leaving.remove(member, by=by, heirs=_heirs(request))
+        ended = f" {number(cancelled, 'action')} that they approved did not start." if cancelled else ""
+        say(request, f"{member} is no member any more. What was open for them here closes within 5 seconds.{ended}")
         return
     wanted = set(request.POST.getlist("permission")) & set(names.ALL)
     had = set(member.permissions.values_list("name", flat=True))
@@ -109,6 +114,17 @@ def _act(request: Any, member: Member) -> None:
         for name in sorted(had - wanted):
             members.take(member, name, by=by)
     say(request, f"{member} has these permissions from now on.")
+
+
+def _others(request: Any, member: Member) -> list[Member]:
+    found = Member.objects.current().filter(workspace=request.here.workspace).exclude(pk=member.pk)
+    return list(found.select_related("user").order_by("user__name", "pk"))
+
+
+def _heirs(request: Any) -> dict[str, Member | None]:
+    """Who takes over each agent that the form showed; an empty choice is nobody."""
+    chosen = {name.removeprefix(OWNER): str(value) for name, value in request.POST.items() if name.startswith(OWNER)}
+    return {agent_id: _member(request, member_id) if member_id else None for agent_id, member_id in chosen.items()}
 
 
 def _member(request: Any, member_id: str) -> Member:

@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from . import presence
+from . import presence, proof
 from .shell import memberships, say
 from .throttle import Throttle, key_of
 
@@ -102,6 +102,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         login(request, form.user)
         presence.began(request)
+        proof.note(request)
         return HttpResponseRedirect(next_)
     shown = {"form": form, "next": next_, "host": request.get_host()}
     answer = render(request, "people/sign-in.html", shown, status=429 if form.wait_s else 200)

@@ -23,10 +23,11 @@ from django_htmx.http import HttpResponseClientRedirect
 from approvals.models import Action
 from console import first_run, whence
 from console.workspaces import origin, permissions
-from console.workspaces.models import Member, Workspace
+from console.workspaces.models import Halt, Member, Workspace
 
 from .words import listed
 
+HALTS_SHOWN = 3
 LOOK = frozenset({permissions.APPROVALS_REVIEW, permissions.SANDBOXES_READ})
 NAV = (
     (
@@ -82,6 +83,24 @@ class Here:
     @property
     def may_read_sandboxes(self) -> bool:
         return permissions.SANDBOXES_READ in self.may
+
+    @property
+    def may_lift(self) -> bool:
+        return permissions.AGENTS_MANAGE in self.may
+
+    @cached_property
+    def _halts(self) -> list[Halt]:
+        found = Halt.objects.current().filter(workspace=self.workspace).select_related("agent", "halted_by__user")
+        return sorted(found, key=lambda halt: (halt.agent is not None, halt.halted_at))
+
+    @property
+    def halts(self) -> list[Halt]:
+        """Those that every page tells of: the workspace's first."""
+        return self._halts[:HALTS_SHOWN]
+
+    @property
+    def more_halts(self) -> int:
+        return len(self._halts[HALTS_SHOWN:])
 
     @cached_property
     def waiting(self) -> int:

@@ -147,6 +147,7 @@
     if (message.seq !== seq + 1) return socket.close(); // a gap: a new snapshot mends it
     seq = message.seq;
     if (message.subject === "command") return ended(message.id);
+    if (message.subject === "halt") return load(() => one("#halts"), one("#halts").dataset.halts);
     if (message.subject !== "action") return;
     const { id, status } = message;
     if (status === "pending") {

@@ -38,6 +38,12 @@ class Conflict(SandgateError):
     code = "conflict"
 
 
+class Halted(SandgateError):
+    """A person stopped this agent or workspace; nothing of it runs until another lifts that."""
+
+    code = "halted"
+
+
 class IdempotencyMismatch(Conflict):
     code = "idempotency_mismatch"
 

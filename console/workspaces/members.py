@@ -1,6 +1,7 @@
 """Members and their permissions. Nobody gives `sandboxes:run` to themselves unless they are the only member."""
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from . import audit, permissions
@@ -100,16 +101,25 @@ def take(holder: Holder, permission: str, *, by: Member) -> bool:
     return True
 
 
-@transaction.atomic
-def remove(member: Member, *, by: Member) -> None:
-    """Ends the membership and its keys. Sessions and sockets check membership themselves, every few seconds."""
+def check_may_remove(member: Member, *, by: Member) -> None:
     by_need(by, permissions.MEMBERS_MANAGE)
+    if by.workspace_id != member.workspace_id:
+        raise PermissionDenied(f"{by} is no member of {member.workspace}.")
     if member == by:
         raise Conflict("You cannot remove yourself. Ask another member with `members:manage`.")
+
+
+@transaction.atomic
+def remove(member: Member, *, by: Member) -> None:
+    """Ends the membership, its permissions and its keys, and the sessions of who is a member nowhere else; in other
+    workspaces one stays signed in. Pages look at each request, sockets every few seconds."""
+    check_may_remove(member, by=by)
     now = timezone.now()
     Member.objects.filter(pk=member.pk, removed_at=None).update(removed_at=now)
     Key.objects.filter(member=member, revoked_at=None).update(revoked_at=now)
     Permission.objects.filter(member=member).delete()
+    if not Member.objects.of(member.user).exists():
+        User.objects.filter(pk=member.user_id).update(session_epoch=F("session_epoch") + 1)
     audit.append(workspace_id=member.workspace_id, actor=_actor(by), event="member.removed", subject_id=member.pk)
 
 

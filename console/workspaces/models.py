@@ -5,6 +5,7 @@ Facts and constraints only; acts are in `members.py`, `agents.py`, `keys.py`, `a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar
 
@@ -46,6 +47,7 @@ class User(AbstractBaseUser):
     is_staff = models.BooleanField(default=False)
     is_superuser = models.BooleanField(default=False)
     password_must_change = models.BooleanField(default=False)
+    session_epoch = models.PositiveIntegerField(default=0)  # sessions of an earlier one are over
     created_at = models.DateTimeField(default=timezone.now)
 
     objects: ClassVar[UserManager] = UserManager()
@@ -58,6 +60,15 @@ class User(AbstractBaseUser):
 
     def __str__(self) -> str:
         return self.name or self.email
+
+    def get_session_auth_hash(self) -> str:
+        return self._of_epoch(super().get_session_auth_hash())
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        return map(self._of_epoch, super().get_session_auth_fallback_hash())
+
+    def _of_epoch(self, session_hash: str) -> str:
+        return f"{session_hash}.{self.session_epoch}" if self.session_epoch else session_hash
 
     def has_perm(self, perm: str, obj: object = None) -> bool:
         return False
@@ -180,6 +191,44 @@ class Agent(models.Model):
 
     def may(self, permission: str) -> bool:
         return self.archived_at is None and self.permissions.filter(name=permission).exists()
+
+
+class HaltQuerySet(models.QuerySet["Halt"]):
+    def current(self) -> HaltQuerySet:
+        return self.filter(lifted_at=None)
+
+
+class Halt(models.Model):
+    """Nothing of one agent, or of a whole workspace, runs from `halted_at` until somebody lifts it. Lifted, never
+    deleted: the row is the record."""
+
+    id = id_field("hlt")
+    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="halts")
+    agent = models.ForeignKey(Agent, models.PROTECT, null=True, related_name="halts")  # none: all of the workspace
+    reason = models.TextField()
+    halted_by = models.ForeignKey(Member, models.PROTECT, related_name="+")
+    via = models.CharField(max_length=10, default="page")  # page, api
+    halted_at = models.DateTimeField(default=timezone.now)
+    cancelled = models.PositiveIntegerField(default=0)  # actions that had not started
+    lifted_by = models.ForeignKey(Member, models.PROTECT, null=True, related_name="+")
+    lifted_at = models.DateTimeField(null=True)
+    lift_reason = models.TextField(blank=True)
+
+    objects = HaltQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(via__in=["page", "api"]), name="halt_via_known"),
+            models.UniqueConstraint(
+                fields=["workspace"], condition=Q(lifted_at=None, agent=None), name="halt_once_per_workspace"
+            ),
+            models.UniqueConstraint(
+                fields=["agent"], condition=Q(lifted_at=None, agent__isnull=False), name="halt_once_per_agent"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"halt of {self.agent or self.workspace}"
 
 
 class Key(models.Model):

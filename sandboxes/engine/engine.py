@@ -7,8 +7,8 @@ given, and a create that fails or is cancelled at any stage leaves nothing.
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import AsyncExitStack, aclosing, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -21,7 +21,7 @@ from console.workspaces.stock import STOCK_IMAGES
 from sandboxes.errors import BoxGone, NoRuntime, SandboxError, Silent
 from sandboxes.runner.frames import MARKER_BYTES, BrokenFrame
 
-from . import containers, kit, shims
+from . import archive, containers, killing, kit, shims
 from .attach import AttachFailed
 from .box import Box
 from .channel import ChannelLost
@@ -214,6 +214,18 @@ class Engine:
         if sandbox_id:
             await self.erase(sandbox_id, reason=reason)
 
+    async def cut_off(self, containers: Mapping[str, str], *, reason: str) -> None:
+        """Of these sandboxes, with their containers, nothing runs or reaches anything from here on. Without Docker,
+        which takes its time under the load that one of them may make. What is left is for `set_down` and `erase`."""
+        for box in [box for box in self._boxes.values() if box.sandbox_id in containers]:
+            box.end(reason)  # before its death is seen, which would be called a crash
+        await asyncio.to_thread(killing.kill, set(containers.values()))
+        for sandbox_id in containers:
+            try:
+                await self.network.cut(sandbox_id)
+            except NetworkFault as error:
+                log.error("The network of sandbox %s could not be cut before its end: %s", sandbox_id, error)
+
     async def erase(self, sandbox_id: str, *, reason: str = "deleted") -> None:
         """Container, volume and disk, whatever there is. Once more does no harm, and goes on after a NotRemoved. Calls
         that still wait get BoxGone with `reason`."""
@@ -222,6 +234,19 @@ class Engine:
     async def set_down(self, sandbox_id: str, *, reason: str) -> None:
         """As `erase`, but the disk is put away, for `create(…, kept=True)`. Only where `keeps` says that it can be."""
         await self._take_down(sandbox_id, reason, keep_disk=True)
+
+    async def archive(self, sandbox_id: str) -> AsyncGenerator[bytes, None]:
+        """`/work` of one that was set down, as a tar; it is set down again at the end, or when nobody wants more."""
+        checked(sandbox_id)
+        try:
+            disk = await self._disks.reopen(sandbox_id)
+            async with aclosing(archive.pieces(self.daemon, self.config, sandbox_id, disk)) as packed:
+                async for piece in packed:
+                    yield piece
+        except (Refused, NoDisk) as error:
+            raise CreateFailed(f"The files of sandbox {sandbox_id} could not be read: {_said(error)}") from error
+        finally:
+            await _to_its_end(self._discard(sandbox_id, keep_disk=True))
 
     def keeps(self, sandbox_id: str) -> bool:
         """Whether its files are on a disk that outlives its container."""

@@ -36,6 +36,7 @@ _WORDS = {
     "oom": "It ran out of memory.",
     "process_limit": "It ran into its limit of processes.",
     "disk_limit": "Its system grew beyond what its disk may hold.",
+    "halted": "A reviewer halted it.",
     "crashed": "It crashed or was removed from outside.",
     "host_lost": "It went with its host.",
 }

@@ -121,6 +121,11 @@ class Network:
             why = f"Sandbox {lane.sandbox_id} was not started: the network jail cannot be set ({error})."
             raise NoRuntime(f"{why} {_fix(error)}") from error
 
+    async def cut(self, sandbox_id: str) -> None:
+        """At once, and without Docker: its bridge, which nothing else is on, goes down."""
+        if lane := self._lanes.known.get(sandbox_id):
+            await asyncio.to_thread(hostnet.tool, "ip", "link", "set", lane.bridge, "down")
+
     async def remove(self, sandbox_id: str) -> None:
         """The container must be gone. Its address is free only once the jail has forgotten it."""
         lane = self._lanes.known.get(sandbox_id)

@@ -34,6 +34,8 @@ BODIES = {
     "give_agent_permission": {},
     "add_member": {"email": "eve@example.test", "name": "Eve"},
     "give_permission": {},
+    "halt_agent": {},
+    "halt_workspace": {},
     "make_key": {"name": "new"},
     "make_rule": {"effect": "allow", "tool": "run", "pattern": "ls"},
     "change_rule": {"note": "x"},

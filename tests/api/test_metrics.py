@@ -129,7 +129,7 @@ async def test_nothing_in_it_names_anybody(place, ask, hub, settings):
     ]  # fmt: skip
     assert [name for name in named if name in text] == []
     labels = set(re.findall(r'[{,](\w+)="', text))
-    assert labels <= {"how", "outcome", "end", "reason", "status", "le", "verdict", "decided_by"}
+    assert labels <= {"how", "outcome", "end", "reason", "status", "of", "le", "verdict", "decided_by"}
 
 
 async def test_decisions_are_counted_once_by_verdict_and_by_what_decided(place):

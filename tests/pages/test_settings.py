@@ -173,7 +173,7 @@ def test_a_refused_change_changes_nothing_of_the_form(cast, browser) -> None:
 def test_removing_a_member(cast, browser) -> None:
     bob = browser(cast.bob)
     browser(cast.alice).post(url(cast, "members", cast.bob.pk), {"act": "remove"})
-    assert bob.get(url(cast, "queue")).status_code == 404
+    assert bob.get(url(cast, "queue")).status_code == 302
 
 
 def test_members_of_others_are_not_there(cast, browser) -> None:

@@ -138,7 +138,7 @@ def change_password(cast: Any, client: Any) -> None:
     ("loss", "code"),
     [
         (lose_permission, sockets.NOT_YOURS),
-        (be_removed, sockets.NOT_YOURS),
+        (be_removed, sockets.SIGNED_OUT),
         (sign_out, sockets.SIGNED_OUT),
         (change_password, sockets.SIGNED_OUT),
     ],

@@ -7,6 +7,7 @@ from .actions import (
     NewDecision,
 )
 from .files import Artifact, Artifacts, FileEntry, Files, NewArtifact
+from .halts import Halt, Halts, NewHalt
 from .networks import NetworkException, NetworkExceptions, NewNetworkException
 from .rules import (
     DryRun,
@@ -95,6 +96,8 @@ __all__ = [
     "File",
     "FileEntry",
     "Files",
+    "Halt",
+    "Halts",
     "Key",
     "KeyList",
     "KeyMade",
@@ -110,6 +113,7 @@ __all__ = [
     "NewCommand",
     "NewDecision",
     "NewFile",
+    "NewHalt",
     "NewInput",
     "NewInstall",
     "NewKey",
