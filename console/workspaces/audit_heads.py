@@ -62,6 +62,7 @@ def to_webhook(where: str, heads: Iterable[Head]) -> None:
 SENDERS: dict[str, Callable[[str, Iterable[Head]], None]] = {
     "file": to_file, "syslog": to_syslog, "mail": to_mail, "webhook": to_webhook,
 }  # fmt: skip
+WAYS = {"file": "to the file", "syslog": "to syslog", "mail": "by mail", "webhook": "to the webhook"}
 
 
 async def send() -> None:
@@ -116,10 +117,10 @@ class Standing:
             since = (
                 f"the last that arrived is of {self.sent_at:%Y-%m-%d %H:%M} UTC" if self.sent_at else "none arrived yet"
             )
-            return f"Heads could not be sent to the {self.place} ({self.error}); {since}."
+            return f"Heads could not be sent {WAYS[self.place]} ({self.error}); {since}."
         if self.sent_at is None:
-            return f"Nothing was sent to the {self.place} yet; the console does within an hour."
-        return f"The {self.place} has the heads of {self.sent_at:%Y-%m-%d %H:%M} UTC."
+            return f"Nothing was sent {WAYS[self.place]} yet; the console does within an hour."
+        return f"Heads were last sent {WAYS[self.place]} at {self.sent_at:%Y-%m-%d %H:%M} UTC."
 
 
 def standing() -> list[Standing]:
