@@ -160,7 +160,7 @@ def _judged(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
     if agent is not None and not agent.sandbox_enabled:
         raise NotEnabled(agent.name)
     verdict = policy.judge(
-        kind=proposal.kind, tool=proposal.tool, gated=agent is not None, mode=_mode(agent, proposal.kind),
+        kind=proposal.kind, tool=proposal.tool, gated=agent is not None, mode=_mode(agent, proposal),
         by_rules=lambda only_tighter: finding.judge(_asked(proposal), only_tighter=only_tighter),
     )  # fmt: skip
     assert agent is not None or verdict.effect == "allow"
@@ -172,10 +172,8 @@ def _asked(proposal: Proposal) -> finding.Asked:
     return finding.Asked(workspace_id=proposal.caller.workspace_id, agent_id=proposal.caller.agent_id or "", **same)
 
 
-def _mode(agent: Agent | None, kind: policy.Kind) -> str:
-    if agent is None:
-        return "never"
-    return agent.write_mode if kind == "write" else agent.command_mode
+def _mode(agent: Agent | None, proposal: Proposal) -> str:
+    return agent.mode_of(proposal.tool, is_write=proposal.kind == "write") if agent else "never"
 
 
 def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:

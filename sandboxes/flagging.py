@@ -30,7 +30,7 @@ def of(tool: str, arguments: Mapping[str, Any], agent: Agent | None) -> tuple[st
 async def read_ahead(tool: str, arguments: Mapping[str, Any], agent: Agent | None) -> None:
     """What rules will ask about a line costs a process of its own: begun here, and not while the one thread that
     writes waits for it."""
-    if tool == "run" and agent and agent.command_mode == "rules" and "command" in arguments:
+    if tool == "run" and agent and agent.mode_of(tool, is_write=False) == "rules" and "command" in arguments:
         await asyncio.to_thread(lambda: _read(arguments).plain)
 
 

@@ -42,7 +42,7 @@ def offer(action: Action) -> Words | None:
 
 def _mode_of(action: Action) -> str:
     assert action.agent
-    return action.agent.command_mode if action.tool == "run" else action.agent.write_mode
+    return action.agent.mode_of(action.tool, is_write=action.tool != "run")
 
 
 def _text(action: Action) -> str:

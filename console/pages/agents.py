@@ -41,6 +41,7 @@ EXCEPTION_FAULTS = {
     "protocol": "Protocol: tcp or udp.",
 }
 KINDS = (("command_mode", "run", "Commands"), ("write_mode", "write", "Files written"))
+SINGLE = {"install": "As commands", "stdin": "As commands", "edit": "As files written"}  # with a mode of their own
 
 
 @dataclass
@@ -111,9 +112,10 @@ def _row(agent: Agent, waiting: int, active: datetime | None) -> Listed:
 
 def _asks(agent: Agent) -> str:
     """`run by rules, write always`; empty when nothing asks."""
-    if agent.command_mode == agent.write_mode:
+    if agent.command_mode == agent.write_mode and not agent.tool_modes:
         return SAME[agent.command_mode]
     modes = [(tool, getattr(agent, field)) for field, tool, _ in KINDS]
+    modes = list({**dict(modes), **agent.tool_modes}.items())
     return ", ".join(f"{tool} {ASKS[mode]}" for tool, mode in modes if mode != Mode.NEVER)
 
 
@@ -136,6 +138,9 @@ def _save(agent: Agent, post: Any, *, by: Member) -> faults.Faults:
     """What could not be; nothing when it is saved."""
     sent: dict[str, Any] = {name: post.get(name) == "on" for name in agents.SWITCHES}
     sent |= {name: post.get(name, "") for name in ("command_mode", "write_mode")}
+    if "mode_edit" in post:
+        others = {tool: mode for tool, mode in agent.tool_modes.items() if tool not in SINGLE}
+        sent["tool_modes"] = others | {tool: post[f"mode_{tool}"] for tool in SINGLE if post.get(f"mode_{tool}")}
     wrong: faults.Faults = {}
     if "network" in post:  # else it is a page from before these could be set
         sent |= {"network": post["network"], "limits": limits.typed(post)}
@@ -183,6 +188,10 @@ def _now(agent: Agent, sent: Any) -> dict[str, Any]:
     if sent is not None:
         found |= {name: sent.get(name) == "on" for name in agents.SWITCHES}
         found |= {name: sent[name] for name in CHOICES if name in sent}
+    own = {
+        tool: sent.get(f"mode_{tool}", "") if sent is not None else agent.tool_modes.get(tool, "") for tool in SINGLE
+    }
+    found["singles"] = [(tool, [("", words), *MODES.items()], own[tool]) for tool, words in SINGLE.items()]
     return found | {"kinds": [(field, tool, title, found[field]) for field, tool, title in KINDS]}
 
 

@@ -170,7 +170,7 @@
   // What the deciding buttons say of themselves when they are locked.
   function explain() {
     const why = body.dataset.link === "down" ? "offline-why" : "seen";
-    for (const button of all("form.decide .verdict [name=verdict]")) {
+    for (const button of all("form.decide [name=verdict]")) {
       if (button.matches("[data-approve]") || why !== "seen") button.setAttribute("aria-describedby", why);
       else button.removeAttribute("aria-describedby");
     }

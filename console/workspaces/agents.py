@@ -15,6 +15,7 @@ TOOLSETS = {1: "1, plain", 2: "2, hash-anchored"}
 SWITCHES = ("sandbox_enabled", "persistent_allowed", "writable_root_allowed", "self_approval")
 REVIEWING = ("approvals_needed", "reviewers")
 PROTECTED = ("protected_more", "protected_exempt")
+MODED_TOOLS = ("run", "install", "stdin", "write", "edit")
 COOL_DOWN_MOST_MIN = 24 * 60
 SETTINGS = (
     *SWITCHES,
@@ -22,6 +23,7 @@ SETTINGS = (
     "cool_down_min",
     "command_mode",
     "write_mode",
+    "tool_modes",
     "network",
     "images",
     "limits",
@@ -69,6 +71,7 @@ def _checked(agent: Agent, settings: dict[str, Any]) -> dict[str, Any]:
     for name in ("command_mode", "write_mode"):
         if settings.get(name, Mode.RULES) not in Mode.values:
             raise Invalid(f"`{name}` is one of {', '.join(Mode.values)}.", field=name)
+    _check_tool_modes(settings.get("tool_modes", {}))
     check_cool_down(settings.get("cool_down_min", 0))
     for name in SWITCHES:
         if not isinstance(settings.get(name, False), bool):
@@ -82,6 +85,14 @@ def check_cool_down(minutes: Any) -> None:
     if isinstance(minutes, bool) or not isinstance(minutes, int) or not 0 <= minutes <= COOL_DOWN_MOST_MIN:
         why = f"`cool_down_min` is 0 to {COOL_DOWN_MOST_MIN} minutes, not {minutes!r}."
         raise Invalid(why, field="cool_down_min")
+
+
+def _check_tool_modes(given: Any) -> None:
+    if not isinstance(given, dict) or set(given) - set(MODED_TOOLS) or set(given.values()) - set(Mode.values):
+        raise Invalid(
+            f"`tool_modes` says {', '.join(Mode.values)} of any of {', '.join(MODED_TOOLS)}, and of no other tool.",
+            field="tool_modes",
+        )
 
 
 def _of_sandboxes(workspace: Workspace, settings: dict[str, Any]) -> dict[str, Any]:

@@ -157,6 +157,7 @@ class Agent(models.Model):
     toolset = models.PositiveSmallIntegerField(default=2)
     command_mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.RULES)
     write_mode = models.CharField(max_length=10, choices=Mode.choices, default=Mode.RULES)
+    tool_modes = models.JSONField(default=dict)  # {tool: mode} of those that differ from their kind
     self_approval = models.BooleanField(default=False)
     cool_down_min = models.PositiveSmallIntegerField(default=30)  # so long a denied call is denied at once
     approvals_needed = models.PositiveSmallIntegerField(default=1)  # each by another reviewer
@@ -188,6 +189,10 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def mode_of(self, tool: str, *, is_write: bool) -> str:
+        """What a call of `tool` needs: its own mode, or that of its kind."""
+        return str(self.tool_modes.get(tool) or (self.write_mode if is_write else self.command_mode))
 
     def may(self, permission: str) -> bool:
         return self.archived_at is None and self.permissions.filter(name=permission).exists()

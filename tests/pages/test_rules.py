@@ -185,3 +185,14 @@ def test_a_rule_of_who_left_says_so(cast, browser):
 def test_a_form_that_nobody_was_given_is_refused(cast, browser, sent):
     assert browser(cast.alice).post(at(cast, "new-rule"), FORM | sent).status_code == 400
     assert not Rule.objects.exists()
+
+
+def test_a_tool_is_given_a_mode_of_its_own_in_agent_tools(cast, browser):
+    client, url = browser(cast.alice), at(cast, "agent-tools", cast.scout.pk)
+    assert 'name="mode_edit"' in client.get(url).content.decode()
+    sent = {"sandbox_enabled": "on", "toolset": "2", "command_mode": "rules", "write_mode": "rules"}
+    assert client.post(url, {**sent, "mode_edit": "always", "mode_install": "", "mode_stdin": ""}).status_code == 302
+    cast.scout.refresh_from_db()
+    assert cast.scout.tool_modes == {"edit": "always"}
+    assert "edit always" in client.get(at(cast, "agents")).content.decode()
+    assert client.post(url, {**sent, "mode_edit": "maybe"}).status_code == 400

@@ -81,6 +81,10 @@ class AgentTools(Body):
     toolset: Literal[1, 2] | None = None
     command_mode: Mode | None = None
     write_mode: Mode | None = None
+    tool_modes: dict[Literal["run", "install", "stdin", "write", "edit"], Mode] | None = Field(
+        None,
+        description="Of those tools that differ: `run`, `install`, `stdin` from commands, the others from writes.",
+    )
     cool_down_min: int | None = Field(
         None, ge=0, le=agents.COOL_DOWN_MOST_MIN, description="Minutes for which a denied call is denied at once."
     )
@@ -111,6 +115,7 @@ class AgentToolsNow(Answer):
     toolset: Literal[1, 2]
     command_mode: Mode
     write_mode: Mode
+    tool_modes: dict[str, Mode]
     cool_down_min: int
     network: Literal["none", "public"]
     persistent_allowed: bool
