@@ -47,8 +47,8 @@ def check_enabled(caller: Caller) -> None:
 def make(caller: Caller, new: NewSandbox, *, image_id: str, can_network: bool) -> Sandbox:
     """The row of a sandbox that is starting; raises before anything runs when it may not. With `pooled`, it is that of
     a container which runs already, and which nobody else can claim any more."""
+    ledger.hold(caller.workspace_id)  # two creates at the limit, or a halt: one looks after the other
     check_enabled(caller)
-    ledger.hold(caller.workspace_id)  # two creates at the limit: one counts after the other
     profile = profiles.resolve(caller, new, can_network=can_network)
     _check_quota(caller)
     lives_for = limits.PERSISTENT_FOR if profile.persistent else timedelta(seconds=profile.max_lifetime_s)
