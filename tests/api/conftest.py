@@ -153,7 +153,7 @@ async def leaving(
 
 async def until(reads: Callable[[], Any]) -> Any:
     """What `reads` answers on a database thread, once it is true."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not (found := await db.read(reads)):  # noqa: ASYNC110  (a table rings no event)
             await asyncio.sleep(0.01)
     return found
