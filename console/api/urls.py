@@ -16,6 +16,7 @@ from . import (
     keys,
     me,
     members,
+    packs,
     raw_files,
     rules,
     sandboxes,
@@ -45,8 +46,8 @@ api = Api(
     parser=Parsed(),
 )
 for noun in (
-    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, halts, exceptions, rules, grants,
-    members, keys, audit, incidents, workspace, me,
+    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, halts, exceptions, packs, rules,
+    grants, members, keys, audit, incidents, workspace, me,
 ):  # fmt: skip
     api.add_router("", noun.router)
 errors.install(api)

@@ -99,3 +99,17 @@ async def test_a_key_gives_a_grant_only_where_keys_decide(ask, place):
     assert ended.json() == {"success": True}
     assert (await ask.get("/grants", key=key)).json()["items"] == []
     assert isinstance(await db.write(gate.submit, run(scout, "cat notes", idempotency_key="k")), gate.Wait)
+
+
+async def test_packs_are_turned_on_and_off_for_this_workspace(ask, place):
+    packs = (await ask.get("/rules/packs", key=place.alices)).json()["items"]
+    assert {each["version_on"] for each in packs} == {None}
+    on = (await ask("PUT", "/rules/packs/search", key=place.alices)).json()["items"]
+    assert [each["name"] for each in on if each["version_on"]] == ["search"]
+    elsewhere = (await ask.get("/rules/packs", key=place.mallorys)).json()["items"]
+    assert {each["version_on"] for each in elsewhere} == {None}
+    off = (await ask("DELETE", "/rules/packs/search", key=place.alices)).json()["items"]
+    assert {each["version_on"] for each in off} == {None}
+    unknown = await ask("PUT", "/rules/packs/made-up", key=place.alices)
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
+    assert (await ask.get("/rules/suggestions", key=place.alices)).json() == {"items": []}

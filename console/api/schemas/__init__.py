@@ -17,12 +17,16 @@ from .rules import (
     NewGrant,
     NewRule,
     NewRuleTests,
+    Pack,
+    Packs,
     Replayed,
     Rule,
     RuleChange,
     Rules,
     RuleTest,
     RuleTests,
+    Suggestion,
+    Suggestions,
 )
 from .sandboxes import (
     Command,
@@ -146,4 +150,8 @@ __all__ = [
     "Rules",
     "RuleTest",
     "RuleTests",
+    "Pack",
+    "Packs",
+    "Suggestion",
+    "Suggestions",
 ]

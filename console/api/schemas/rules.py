@@ -6,6 +6,7 @@ from pydantic import AwareDatetime, Field
 
 from approvals.rules import models as rows
 from approvals.rules.proving import Test
+from approvals.rules.ticking import Ticked
 
 from .shared import Answer, Body, OneLine, Time, shown
 
@@ -157,3 +158,34 @@ class Grant(Answer):
 class Grants(Answer):
     items: list[Grant]
     next_cursor: str | None
+
+
+class Pack(Answer):
+    name: str
+    title: str
+    about: str
+    version: int
+    version_on: int | None
+    rules: int
+    tests: int
+
+    @classmethod
+    def of(cls, ticked: Ticked) -> Self:
+        pack = ticked.pack
+        same = {name: getattr(pack, name) for name in ("name", "title", "about", "version", "tests")}
+        return cls(**same, version_on=ticked.version, rules=len(pack.rules))
+
+
+class Packs(Answer):
+    items: list[Pack]
+
+
+class Suggestion(Answer):
+    agent_id: str
+    tool: Literal["run"] = "run"
+    pattern: str
+    approvals: int
+
+
+class Suggestions(Answer):
+    items: list[Suggestion]
