@@ -82,7 +82,7 @@ def allows(pattern: Sequence[str], argv: Sequence[str]) -> bool:
     """Whether a rule with this pattern lets this call through."""
     if not matches(pattern, argv) or never_by_rule(argv) or pattern_fault(pattern):
         return False
-    return _is_exact(pattern) or all(_names(pattern, word) for word in dangers(argv))
+    return _is_exact(pattern) or not _unnamed(pattern, argv)
 
 
 def _is_exact(pattern: Sequence[str]) -> bool:
@@ -90,9 +90,13 @@ def _is_exact(pattern: Sequence[str]) -> bool:
     return pattern[-1] == NOTHING and not any("*" in word for word in pattern)
 
 
-def _names(pattern: Sequence[str], word: str) -> bool:
-    option = name_of_option(word)
-    return any(word == each or (option != word and each.startswith(f"{option}=")) for each in pattern if each != "*")
+def _unnamed(pattern: Sequence[str], argv: Sequence[str]) -> list[str]:
+    """Dangerous words that the pattern does not name where they stand: the same option once more is another."""
+    left = list(dangers(argv))
+    for named, word in zip(_split(pattern)[0], argv, strict=False):
+        if word in left and "*" not in name_of_option(named):
+            left.remove(word)
+    return left
 
 
 def pattern_fault(pattern: Sequence[str]) -> str:

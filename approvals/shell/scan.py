@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from .words import braces, in_ansi, in_double
 
+SUMS = 4
 GO_ON = frozenset("if then else elif while until do ! { time coproc".split())  # a command follows
 ENDS = frozenset("fi done esac }".split())
 _CODE = re.compile(
@@ -72,6 +73,7 @@ class Scan:
     def __init__(self, text: str, kind: str, texts: "deque[tuple[str, str]]") -> None:
         self.text, self.at, self.texts = text, 0, texts
         self.stack = [Frame(kind)]
+        self.sums = 0
         self.found: list[Command] = []
         self.heredocs: list[tuple[str, bool, bool, list[str]]] = []
 
@@ -171,6 +173,9 @@ class Scan:
         if token[0] == "$" or frame.word is not None:
             self._add(frame, _PLACEHOLDER)
         self.stack.append(Frame("sum", began=self.at))
+        self.sums += 1
+        if self.sums <= SUMS:  # quotes could hide from a sum where it ends, if it is none: read as commands, too
+            self.texts.append((self.text[self.at - 1 :], "code"))
 
     # ---- words ----
     def _add(self, frame: Frame, text: str, *, bare: bool = True) -> None:

@@ -1,6 +1,8 @@
 """Real bash in an empty environment, where each program is a stub that writes down how it was called."""
 
+import os
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +52,15 @@ class Bash:
         """What it started, as often as it started it. Builtins are not seen."""
         self.log.write_bytes(b"")
         environment = {"PATH": f"{self.path}{path and ':' + path}"}
-        subprocess.run(
-            ["/bin/bash", "--noprofile", "--norc", "-c", line],
-            env=environment, cwd=self.work, input=stdin.encode(), capture_output=True, timeout=10, check=False,
-        )  # fmt: skip
+        command = ["/bin/bash", "--noprofile", "--norc", "-c", line]
+        with subprocess.Popen(
+            command, env=environment, cwd=self.work, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as process:  # fmt: skip
+            try:
+                process.communicate(stdin.encode(), timeout=20)
+            except subprocess.TimeoutExpired:  # a loop: what it started so far counts
+                os.killpg(process.pid, signal.SIGKILL)
         calls: list[tuple[str, ...]] = []
         words: list[str] = []
         for word in self.log.read_bytes().decode().split("\0")[:-1]:
