@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from .words import braces, in_ansi, in_double
 
-SUMS = 4
+SUMS = 2
 GO_ON = frozenset("if then else elif while until do ! { time coproc".split())  # a command follows
 ENDS = frozenset("fi done esac }".split())
 _CODE = re.compile(

@@ -55,9 +55,9 @@ class Bash:
         command = ["/bin/bash", "--noprofile", "--norc", "-c", line]
         with subprocess.Popen(
             command, env=environment, cwd=self.work, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         ) as process:  # fmt: skip
-            try:
+            try:  # to the end of what it prints, which is when the last that it started has ended
                 process.communicate(stdin.encode(), timeout=20)
             except subprocess.TimeoutExpired:  # a loop: what it started so far counts
                 os.killpg(process.pid, signal.SIGKILL)
