@@ -14,12 +14,13 @@ from . import decisions, showing
 from .errors import NotSeen
 from .models import Action, View
 
+COUNTED = "Your approval counts. It needs another reviewer."
 NOT_READ = "Not read yet: open it and read it to its end, then it can be approved. Nothing was decided."
 
 
 @dataclass(frozen=True)
 class Became:
-    """What the press made of one action; `said` is empty when it was decided as wanted."""
+    """What the press made of one action; `said` is empty when that is what was wanted."""
 
     action: Action
     said: str = ""
@@ -46,7 +47,7 @@ def _one(action: Action, verdict: str, *, by: Member, session: str, reason: str)
     except SandgateError as error:
         action.refresh_from_db()
         return Became(action, error.detail)
-    return Became(decided)
+    return Became(decided, COUNTED if decided.status == "pending" else "")
 
 
 def _read(action: Action, *, by: Member, session: str) -> View:

@@ -13,7 +13,7 @@
     const chosen = ticked(), unread = chosen.filter((box) => !("read" in box.dataset)).length, many = chosen.length;
     form().hidden = !many;
     form().querySelector("[data-batch-why]").textContent = unread ? `${unread} not read yet` : `${many} selected`;
-    form().querySelector("[data-batch-deny]").textContent = `Deny ${many}`;
+    form().querySelector("[data-batch-deny]").textContent = `Deny ${many}…`;
     form().querySelector("[data-batch-approve] span").textContent = `Approve ${many}`;
     form().querySelector("[data-batch-approve]").setAttribute("aria-disabled", String(unread > 0));
   }

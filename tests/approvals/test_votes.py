@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from django.db import connection
 
-from approvals import decisions, gate, votes
+from approvals import decisions, gate, showing, together, votes
 from approvals.errors import AlreadyDecided, NoReviewer
 from approvals.models import Action, Decision
 from console.workspaces import agents, audit, members, permissions
@@ -189,3 +189,11 @@ def test_deny_and_approve_at_the_same_instant_deny_wins(committed_cast) -> None:
             thread.join()
         assert Action.objects.get(pk=action.pk).status == "denied"
         cast.scout.refresh_from_db()
+
+
+def test_together_an_approval_that_is_not_the_last_is_said_to_wait(cast) -> None:
+    action = asked(cast)
+    token = showing.show(action, to=cast.bob, session="s1")
+    showing.read(showing.seen(action, by=cast.bob, session="s1", token=token))
+    (became,) = together.decide_each([action], "approve", by=cast.bob, session="s1")
+    assert (became.action.status, became.said) == ("pending", together.COUNTED)
