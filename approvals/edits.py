@@ -15,7 +15,7 @@ from console.workspaces.errors import Conflict, Invalid, PermissionDenied
 from console.workspaces.members import by_need
 from console.workspaces.models import Member
 
-from . import gate, votes
+from . import differences, gate, votes
 from .decisions import already
 from .errors import AlreadyDecided, NoReviewer, WrongDigest
 from .models import Action, Edit, PayloadUse
@@ -64,7 +64,10 @@ def put(action: Action, proposal: gate.Proposal, *, by: Member, digest_before: s
     reset = [str(vote.by) for vote in votes.given(action)]
     waits = Action.objects.filter(pk=action.pk, status="pending", digest=digest_before, expires_at__gt=Now())
     verdict = gate.judge(proposal)
+    first = action.edits.order_by("at").first()
+    proposed = first.arguments_before if first else action.arguments
     if not waits.update(
+        diff_of_edit=differences.between(proposed, proposal.arguments) if digest != action.proposed_digest else "",
         digest=digest, arguments=dict(proposal.arguments), bases=dict(proposal.bases), flags=list(proposal.flags),
         why_asked=verdict.why[:200] if verdict.effect == "ask" else ALLOWED,
     ):  # fmt: skip

@@ -14,7 +14,7 @@ from django.utils import timezone
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key, Member, Workspace, id_field
 
-from . import differences, states
+from . import states
 from .rules.models import Grant as Grant
 from .rules.models import Rule as Rule
 
@@ -64,6 +64,7 @@ class Action(models.Model):
     profile = models.JSONField(default=dict)  # image id, network, user, environment, settings version
     digest = models.CharField(max_length=64)
     proposed_digest = models.CharField(max_length=64, default="")  # as its agent asked: joining goes by it
+    diff_of_edit = models.TextField(blank=True, default="")  # from what was proposed to what would run
     digest_version = models.PositiveSmallIntegerField(default=DIGEST_VERSION)
     reason = models.TextField(blank=True)  # what the agent says; never in the digest
     why_asked = models.CharField(max_length=200, blank=True)
@@ -122,11 +123,6 @@ class Action(models.Model):
     @property
     def edited(self) -> bool:
         return bool(self.proposed_digest) and self.proposed_digest != self.digest
-
-    @property
-    def diff_of_edit(self) -> str:
-        first = self.edits.order_by("at").first()
-        return differences.between(first.arguments_before, self.arguments) if first else ""
 
     @property
     def environment(self) -> dict[str, str]:

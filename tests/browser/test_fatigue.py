@@ -9,6 +9,7 @@ from tests.browser.test_card import cancel
 from tests.browser.test_review import QUIET_MS, approve, waits
 from tests.gvisor.served import until
 
+SLOW_MS = 20_000  # reading goes by frames, and a busy machine draws few
 Window = Callable[..., Page]
 
 
@@ -119,7 +120,7 @@ def test_several_are_approved_once_all_were_read(site: Site, window: Window, age
     first, second = wait_together(agent, 2)
     page.goto(site.page("queue", first))
     expect(page.locator("#batch")).to_be_hidden()
-    expect(page.locator(f'.row input[value="{first}"][data-read]')).to_be_visible()
+    expect(page.locator(f'.row input[value="{first}"][data-read]')).to_be_visible(timeout=SLOW_MS)
     for action in (first, second):
         page.locator(f'.row input[value="{action}"]').check()
     batch = page.locator("#batch")
@@ -128,7 +129,7 @@ def test_several_are_approved_once_all_were_read(site: Site, window: Window, age
     page.wait_for_timeout(300)
     assert {status(agent, action) for action in (first, second)} == {"pending"}
     page.goto(site.page("queue", second))
-    expect(page.locator(f'.row input[value="{second}"][data-read]')).to_be_visible()
+    expect(page.locator(f'.row input[value="{second}"][data-read]')).to_be_visible(timeout=SLOW_MS)
     for action in (first, second):
         page.locator(f'.row input[value="{action}"]').check()
     expect(batch).to_contain_text("2 selected")

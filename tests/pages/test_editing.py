@@ -1,10 +1,14 @@
 """Editing on the page: a form with the text, a preview drawn as a card is, and what is put up is what it showed."""
 
+import asyncio
 import re
 
 import pytest
 
+from approvals import decisions, gate
 from approvals.models import Action, Edit
+from console.workspaces import db
+from sandboxes import tool_acts
 from tests.approvals.proposals import pending
 from tests.pages.test_queue import queue_url
 from tests.sandboxes.test_lifecycle import running
@@ -89,3 +93,19 @@ def test_a_card_offers_editing_to_who_may(committed_cast, browser, action) -> No
     cast.bob.permissions.filter(name="approvals:review").delete()
     assert "/edit" not in browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
     assert browser(cast.bob).get(url).status_code == 409
+
+
+def test_its_outcome_is_told_where_nothing_may_wait_for_the_database(committed_cast, browser, action) -> None:
+    cast, client = committed_cast, browser(committed_cast.bob)
+    _, sent = previewed(client, cast, action, "echo three")
+    client.post(queue_url(cast, action.pk, "edit"), {**sent, "step": "put"})
+    found = Action.objects.get()
+    decisions.decide(found, "approve", by=cast.alice, digest=found.digest)
+    pass_ = gate.start(action.pk)
+    assert pass_
+    gate.finish(pass_, status="failed", error={"code": "x", "detail": "x"})
+    told = asyncio.run(tool_acts.with_text(2, Action.objects.get()))
+    db.close()
+    assert told["edited"] is True
+    assert "+echo three" in told["diff_of_edit"]
+    assert "+echo three" in told["text"]
