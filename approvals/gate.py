@@ -89,7 +89,7 @@ class Pass:
         self.tool_version: int = action.tool_version
         self.arguments: Mapping[str, Any] = action.arguments
         self.bases: Mapping[str, str | None] = action.bases
-        self._action = action  # as it was when this was made
+        self._action = action  # as it was when this was made, and once `finish` is committed as it ended
         self._spent = False
 
     def spend(self, sandbox_id: str, tool: str) -> None:
@@ -99,6 +99,10 @@ class Pass:
                 f"{self.action_id} allows one {self.tool} in {self.sandbox_id}, not {tool} in {sandbox_id}."
             )
         self._spent = True
+
+    @property
+    def ended(self) -> Action | None:
+        return None if self._action.is_open else self._action
 
 
 @transaction.atomic
@@ -327,14 +331,18 @@ def again(action_id: str) -> Pass | None:
     return Pass(_MINT, action) if action else None
 
 
+@transaction.atomic(savepoint=False)
 def finish(
     pass_: Pass, *, status: str, result: Mapping[str, Any] | None = None, error: Mapping[str, Any] | None = None
 ) -> bool:
     """running → succeeded, failed or unknown, once."""
-    fields: dict[str, Any] = {"result": result, "error": error}
+    fields: dict[str, Any] = {"result": result, "error": error, "ended_at": timezone.now()}
     if error:
         fields["end_reason"] = str(error["detail"])
-    return states.advance(pass_._action, old="running", new=status, actor=audit.SYSTEM, **fields)
+    # Before what `advance` rings with: whoever hears it finds this. In one step: another thread looks.
+    transaction.on_commit(lambda: vars(pass_._action).update(fields, status=status) if won else None)
+    won = states.advance(pass_._action, old="running", new=status, actor=audit.SYSTEM, **fields)
+    return won
 
 
 @transaction.atomic

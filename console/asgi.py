@@ -14,14 +14,12 @@ from functools import partial
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter, URLRouter
-from django.core.handlers.asgi import ASGIHandler
-from django.core.handlers.exception import convert_exception_to_response
-from django.http.response import HttpResponseBase
 from django.urls import re_path
 
 from . import health, metrics
 from .api.mcp.door import Mcp, Placed
 from .doorman import App, Limited, Receive, Scope, Send, Tagged, doorman
+from .keyed import KeyDjango
 from .pages import sockets
 from .signed_in import SameOrigin, SignedIn, refuse
 from .streamed import Streamed
@@ -39,23 +37,6 @@ async def authenticate(key: str) -> keys.Caller | None:
     if caller and caller.use_is_stale:
         await db.write(keys.used, caller.key_id)
     return caller
-
-
-class KeyDjango(ASGIHandler):
-    """Django without MIDDLEWARE, for calls by key. What is in there is for people (session, CSRF, messages), costs two
-    hops to a thread each, and one that is synchronous only would hold one of the few threads until the call ends."""
-
-    def load_middleware(self, is_async: bool = False) -> None:
-        self._view_middleware: list[Any] = []
-        self._template_response_middleware: list[Any] = []
-        self._exception_middleware: list[Any] = []
-        self._middleware_chain = convert_exception_to_response(self._whole)
-
-    async def _whole(self, request: Any) -> HttpResponseBase:
-        response: Any = await self._get_response_async(request)  # type: ignore[attr-defined]
-        if not response.streaming:
-            response.headers.setdefault("Content-Length", str(len(response.content)))
-        return response
 
 
 keyed = partial(doorman, Whence(KeyDjango()), authenticate=authenticate)

@@ -23,6 +23,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
 from . import answers, based, commands, flagging, host, lifecycle, outputs, protection, quarantine
+from .begun import Begun
 from .errors import CommandEnded, NotAllowed
 from .models import Command, Sandbox
 from .passage import Passage
@@ -37,8 +38,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Proposed:
+    """`begun`: what this call began, when nobody had to be asked first."""
+
     action_id: str
     joined: bool = False
+    begun: Begun | None = None
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,9 @@ async def propose(
     hub = host.hub()
     hub.boxes.protect(sandbox_id, protection.of(agent) if agent else None)
     answer = await hub.ask(hub.dispatcher.submit(proposal, content))
-    return Proposed(answer.action_id, isinstance(answer, gate.Wait) and answer.joined)
+    if isinstance(answer, Begun):
+        return Proposed(answer.pass_.action_id, begun=answer)
+    return Proposed(answer.action_id, answer.joined)
 
 
 def place(caller: Caller, sandbox_id: str) -> tuple[Sandbox, Agent | None]:
@@ -220,11 +226,14 @@ def find_action(caller: Caller, action_id: str) -> Action:
         raise NotFound("action", action_id) from None
 
 
-async def settled(caller: Caller, action_id: str, *, wait_s: float) -> Action:
-    """As soon as it ended, or as it is after `wait_s`. Holds no thread and no database handle while it waits."""
+async def settled(caller: Caller, action_id: str, *, wait_s: float, begun: Begun | None = None) -> Action:
+    """As soon as it ended, or as it is after `wait_s`. Holds no thread and no database handle while it waits. `begun`:
+    of the caller's own proposal, whose end is known here without a look."""
     looks = count()
 
     async def look() -> Action | None:
+        if begun and begun.ended:
+            return begun.ended
         # Not while it runs here: a trip to the database would only delay the sending of the command. That it is no
         # longer followed rings too, so a look left out is never the last one.
         if next(looks) == 0 and wait_s > 0 and host.follows(action_id):
@@ -240,13 +249,15 @@ def _find_ended(caller: Caller, action_id: str) -> Action | None:
     return None if action.is_open else action
 
 
-async def output(action: Action) -> CommandOutput | None:
-    """What a command printed so far; None when the action ran none."""
-    return await db.read(output_now, action)
+async def output(action: Action, command: Command | None = None) -> CommandOutput | None:
+    """What a command printed so far; None when the action ran none. `command`: its row, of whoever has it."""
+    if command and not (command.stdout_bytes or command.stderr_bytes):
+        return output_now(action, command)  # nothing, and so no file is looked at
+    return await db.read(output_now, action, command)
 
 
-def output_now(action: Action) -> CommandOutput | None:
-    command = commands.of_action(action.pk)
+def output_now(action: Action, command: Command | None = None) -> CommandOutput | None:
+    command = command or commands.of_action(action.pk)
     if command is None:
         return None
     ended = command.status not in ("running", "lost")

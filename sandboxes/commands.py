@@ -31,9 +31,9 @@ FIELDS = (
 Sizes = Mapping[Any, int]
 
 
-def record(pass_: Pass) -> None:
+def record(pass_: Pass) -> Command:
     background = bool(pass_.arguments.get("background"))
-    rows.insert(Command(sandbox_id=pass_.sandbox_id, action_id=pass_.action_id, background=background))
+    return rows.insert(Command(sandbox_id=pass_.sandbox_id, action_id=pass_.action_id, background=background))
 
 
 def find(caller: Caller, sandbox_id: str, command_id: str) -> Command:
@@ -84,8 +84,11 @@ def runs(command_id: str) -> bool:
     return Command.objects.filter(pk=command_id, ended_at=None).exists()
 
 
-def end(action_id: str, result: Mapping[str, Any]) -> bool:
+def end(action_id: str, result: Mapping[str, Any], row: Command | None = None) -> bool:
+    """`row`: that of whoever recorded it, which learns what is written."""
     fields = {name: result[name] for name in FIELDS if name in result}
+    if row is not None:
+        vars(row).update(fields)
     return _end(action_id, **fields)
 
 

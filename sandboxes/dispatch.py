@@ -27,6 +27,7 @@ from console.workspaces import bus, db, ledger
 from console.workspaces.errors import SandgateError
 
 from . import answers, artifacts, commands, counters, drafting, lifecycle, protection, quarantine, reconciling
+from .begun import Begun
 from .boxes import STOPPED, Boxes
 from .engine import Box, Overdue
 from .errors import BoxGone, FileError, SandboxError, is_halt
@@ -47,12 +48,14 @@ STOP_TRIES, STOP_AGAIN_S, STOP_TOLD_S = 50, 0.1, 5.0
 
 
 @transaction.atomic
-def submit(proposal: gate.Proposal) -> gate.Wait | gate.Pass:
+def submit(proposal: gate.Proposal) -> gate.Wait | Begun:
     answer = gate.submit(proposal)
     lifecycle.touch(proposal.sandbox_id)
-    if isinstance(answer, gate.Pass) and answer.tool in COMMANDS:
-        commands.record(answer)
-    return answer
+    return _begun(answer) if isinstance(answer, gate.Pass) else answer
+
+
+def _begun(pass_: gate.Pass) -> Begun:
+    return Begun(pass_, commands.record(pass_) if pass_.tool in COMMANDS else None)
 
 
 @transaction.atomic
@@ -60,16 +63,16 @@ def begin(action_id: str) -> gate.Pass | None:
     pass_ = gate.start(action_id)
     if pass_ is not None:
         lifecycle.touch(pass_.sandbox_id)
-        if pass_.tool in COMMANDS:
-            commands.record(pass_)
+        _begun(pass_)
     return pass_
 
 
 @transaction.atomic
-def succeed(pass_: gate.Pass, result: Mapping[str, Any]) -> bool:
+def succeed(pass_: gate.Pass, result: Mapping[str, Any], command: Command | None = None) -> bool:
+    """`command`: its row, of whoever has it."""
     ledger.hold(pass_.workspace_id)
     if pass_.tool in COMMANDS and not result.get("background"):
-        commands.end(pass_.action_id, result)
+        commands.end(pass_.action_id, result, command)
     if pass_.tool == "publish":
         artifacts.record(pass_, result)
     protection.record(pass_, result)
@@ -124,12 +127,13 @@ class Dispatcher:
                         self._follow(action_id, self._start(action_id, sandbox_id))
                 await bell.wait_s(1)
 
-    async def submit(self, proposal: gate.Proposal, content: Passage | None = None) -> gate.Wait | gate.Pass:
+    async def submit(self, proposal: gate.Proposal, content: Passage | None = None) -> gate.Wait | Begun:
         """On the hub's loop, for a request. A Pass is followed from here on, whether or not the request lives.
         `content` comes from that request."""
         answer = await db.write(submit, proposal)
-        if isinstance(answer, gate.Pass):
-            self._follow(answer.action_id, self.execute(answer, content=content))
+        if isinstance(answer, Begun):
+            pass_ = answer.pass_
+            self._follow(pass_.action_id, self.execute(pass_, content=content, command=answer.command))
         return answer
 
     async def recover(self) -> None:
@@ -244,7 +248,14 @@ class Dispatcher:
         except TooMany as error:
             await db.write(gate.supersede, action, f"{why} {error.detail}", code="stale_edit")
 
-    async def execute(self, pass_: gate.Pass, *, resume: bool = False, content: Passage | None = None) -> None:
+    async def execute(
+        self,
+        pass_: gate.Pass,
+        *,
+        resume: bool = False,
+        content: Passage | None = None,
+        command: Command | None = None,
+    ) -> None:
         """Runs it and writes its end, whatever that is. Without a Pass there is no way in here."""
         tool, more = named(pass_.tool, pass_.tool_version), [content] if content else []
         if is_by_host(pass_.tool, pass_.tool_version):
@@ -266,7 +277,7 @@ class Dispatcher:
             log.exception("Action %s could not be followed to its end.", pass_.action_id)
             await self._cut_off(pass_, error)
         else:
-            await self._succeed(pass_, result)
+            await self._succeed(pass_, result, command)
             self._let_go(box, pass_, result)
             if pass_.tool in COMMANDS and not result.get("background"):
                 counters.command_ended(result["status"])
@@ -288,11 +299,11 @@ class Dispatcher:
         else:
             await self._succeed(pass_, result)
 
-    async def _succeed(self, pass_: gate.Pass, result: Mapping[str, Any]) -> None:
+    async def _succeed(self, pass_: gate.Pass, result: Mapping[str, Any], command: Command | None = None) -> None:
         short, long = answers.parts(result)
         if long:
             await asyncio.to_thread(answers.keep, pass_.action_id, long)
-        await db.write(succeed, pass_, short)
+        await db.write(succeed, pass_, short, command)
 
     def _let_go(self, box: Box, pass_: gate.Pass, result: Mapping[str, Any]) -> None:
         """Only now that the result is stored: until then the runner's copy is the only one."""

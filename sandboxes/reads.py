@@ -14,6 +14,7 @@ from approvals import gate
 from console.workspaces import db
 from console.workspaces.errors import Halted
 
+from .begun import Begun
 from .boxes import Boxes
 from .dispatch import fail, submit, succeed
 from .engine import FileRead
@@ -96,9 +97,9 @@ class Reads:
                 task.cancel()
 
     async def _let_through(self, proposal: gate.Proposal) -> gate.Pass:
-        pass_ = await db.write(submit, proposal)
-        assert isinstance(pass_, gate.Pass), "a read never waits"
-        return pass_
+        answer = await db.write(submit, proposal)
+        assert isinstance(answer, Begun), "a read never waits"
+        return answer.pass_
 
     async def _send(self, pass_: gate.Pass, file: FileRead, passage: Passage) -> None:
         try:

@@ -4,7 +4,7 @@ is held. Small ones go back to ninja as models."""
 import asyncio
 import codecs
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 from django.http import HttpResponse, StreamingHttpResponse
@@ -27,12 +27,15 @@ async def large(answer: BaseModel, *, size_bytes: int) -> HttpResponseBase:
 
 async def printed(answer: BaseModel, **texts: Kept) -> HttpResponseBase:
     """`answer` with what a command printed as its fields `texts`: read, made text and made JSON as it is sent, because
-    10 MiB of each would otherwise be held three times over."""
+    10 MiB of each would otherwise be held three times over. Their place in it is empty."""
     if sum(kept.size_bytes for kept in texts.values()) <= WHOLE_BYTES:
-        read = {name: await asyncio.to_thread(kept.read) for name, kept in texts.items()}
-        shown = {name: content.decode(errors="replace") for name, content in read.items()}
+        shown = await asyncio.to_thread(_read, texts) if any(kept.size_bytes for kept in texts.values()) else {}
         return HttpResponse(answer.model_copy(update=shown).model_dump_json().encode(), content_type=JSON)
     return StreamingHttpResponse(_paced(answer.model_dump(mode="json") | texts), content_type=JSON)
+
+
+def _read(texts: Mapping[str, Kept]) -> dict[str, str]:
+    return {name: kept.read().decode(errors="replace") for name, kept in texts.items()}
 
 
 async def _paced(value: Any) -> AsyncIterator[bytes]:

@@ -50,7 +50,7 @@ async def run_command(request: HttpRequest, sandbox_id: str, body: schemas.NewCo
     ended = await gated.call(request, sandbox_id, "run", arguments, reason=body.reason)
     if body.background:
         return await _begun(ended.action)
-    return await _executed(ended.action, joined=ended.joined)
+    return await _executed(ended)
 
 
 @door(
@@ -66,7 +66,7 @@ async def install_packages(request: HttpRequest, sandbox_id: str, body: schemas.
     arguments: dict[str, Any] = {"packages": body.packages}
     arguments |= {"timeout_s": body.timeout} if body.timeout is not None else {}
     ended = await gated.call(request, sandbox_id, "install", arguments, reason=body.reason)
-    return await _executed(ended.action, joined=ended.joined)
+    return await _executed(ended)
 
 
 async def _begun(action: Action) -> HttpResponse:
@@ -80,8 +80,9 @@ def _of_action(action: Action) -> Command:
     return _as_it_is([Command.objects.get(action_id=action.pk)])[0]
 
 
-async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
-    printed, result = await acts.output(action), action.result
+async def _executed(ended: gated.Ended) -> HttpResponseBase:
+    action = ended.action
+    printed, result = await acts.output(action, ended.command), action.result
     assert printed, f"{action.pk} ran no command"
     assert result, f"{action.pk} succeeded without a result"
     command = printed.command
@@ -94,7 +95,7 @@ async def _executed(action: Action, *, joined: bool) -> HttpResponseBase:
         left_running=[command.pk] if command.left_running else [],
         reason=command.reason,
         action_id=action.pk,
-        joined=joined,
+        joined=ended.joined,
         **{name: result[name] for name in NUMBERS},
     )
     return await answers.printed(answer, stdout=printed.stdout, stderr=printed.stderr)

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from approvals import told, twins
 from approvals.models import Action
 from sandboxes import acts
+from sandboxes.models import Command
 
 from . import once
 from .door import caller
@@ -38,6 +39,8 @@ class Ended:
 
     action: Action
     joined: bool
+    command: Command | None = None
+    """Its row, when this call began it."""
 
 
 async def call(request: HttpRequest, sandbox_id: str, tool: str, arguments: dict[str, Any], *, reason: str) -> Ended:
@@ -58,7 +61,8 @@ async def ended(request: HttpRequest, proposed: acts.Proposed, *, began: float) 
     """Waits for its end, within the time that such a call has in all."""
     who = caller(request)
     budget_s: float = getattr(settings, "GATED_CALL_S", GATED_CALL_S) if who.is_agent else RECORDED_CALL_S
-    action = await acts.settled(who, proposed.action_id, wait_s=max(0.0, budget_s - (monotonic() - began)))
+    wait_s, begun = max(0.0, budget_s - (monotonic() - began)), proposed.begun
+    action = await acts.settled(who, proposed.action_id, wait_s=wait_s, begun=begun)
     given(request, action)
     joined = proposed.joined
     if same := twins.runs_as(action):
@@ -66,7 +70,7 @@ async def ended(request: HttpRequest, proposed: acts.Proposed, *, began: float) 
         given(request, action)
     if action.status != "succeeded":
         raise _refusal(action, joined=joined)
-    return Ended(action, joined)
+    return Ended(action, joined, begun.command if begun and action is begun.ended else None)
 
 
 def given(request: HttpRequest, action: Action) -> None:

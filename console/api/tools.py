@@ -79,7 +79,8 @@ async def call_tool(request: HttpRequest, tool: str, body: schemas.NewToolCall) 
         )  # fmt: skip
         arguments.clear()  # while it waits for a reviewer, no content stays in memory
         until = monotonic() + wait_s
-        action, joined = await acts.settled(who, proposed.action_id, wait_s=wait_s), proposed.joined
+        action = await acts.settled(who, proposed.action_id, wait_s=wait_s, begun=proposed.begun)
+        joined = proposed.joined
         gated.given(request, action)
         if same := twins.runs_as(action):
             joined, action = True, await acts.settled(who, same, wait_s=max(0.0, until - monotonic()))
