@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from console.workspaces import audit, changes, ledger
+from console.workspaces import audit, changes, ledger, rows
 
 from . import counters, noted
 from .errors import IllegalMove
@@ -57,10 +57,9 @@ def advance(
         raise IllegalMove(f"{old} → {new}")
     if new in ENDED:
         fields.setdefault("ended_at", timezone.now())
-    rows = type(action).objects.filter(where or Q(), pk=action.pk, status=old)
     with transaction.atomic(savepoint=False):  # what fails in it is the end of the whole act
         ledger.hold(action.workspace_id)
-        if not rows.update(status=new, **fields):
+        if not _moved(action, old, {"status": new, **fields}, where):
             return False
         reason = {"reason": fields["end_reason"]} if "end_reason" in fields else {}
         announce(action, status=new, actor=actor, **reason, **(told or {}))
@@ -68,6 +67,12 @@ def advance(
             seconds = (timezone.now() - action.created_at).total_seconds()
             counters.decided(new, decided_by=by, seconds=seconds if old == "pending" else None)
     return True
+
+
+def _moved(action: Action, old: str, fields: dict[str, Any], where: Q | None) -> int:
+    if where is None:  # nearly always, and each call does it
+        return rows.update(type(action), fields, id=action.pk, status=old)
+    return type(action).objects.filter(where, pk=action.pk, status=old).update(**fields)
 
 
 def announce(action: Action, *, status: str, actor: audit.Actor, **data: Any) -> None:

@@ -134,8 +134,8 @@ async def propose(
 
 
 def place(caller: Caller, sandbox_id: str) -> tuple[Sandbox, Agent | None]:
-    sandbox = lifecycle.find_usable(caller, sandbox_id)
-    return sandbox, Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
+    agent = lifecycle.check_enabled(caller)
+    return lifecycle.find(caller, sandbox_id), agent
 
 
 def _check_fits(sandbox: Sandbox, tool: str) -> None:

@@ -107,8 +107,7 @@ def emptied(action_id: str) -> None:
 
 
 def _end(action_id: str, **fields: Any) -> bool:
-    rows = Command.objects.filter(action_id=action_id, ended_at=None)
-    return bool(rows.update(ended_at=timezone.now(), **fields))
+    return bool(rows.update(Command, {"ended_at": timezone.now(), **fields}, action_id=action_id, ended_at=None))
 
 
 # In the background no action ends with the command: its end is told by itself.

@@ -15,7 +15,7 @@ from django.utils import timezone
 from approvals import gate
 from approvals.errors import NotEnabled
 from approvals.models import Action
-from console.workspaces import audit, halts, ledger, permissions
+from console.workspaces import audit, halts, ledger, permissions, rows
 from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
@@ -33,14 +33,10 @@ TOUCH = (
 )
 
 
-def check_enabled(caller: Caller) -> None:
-    """`sandboxes:run`, no halt, and for an agent also its own switch in Agent Tools."""
+def check_enabled(caller: Caller) -> Agent | None:
+    """`sandboxes:run`, no halt, and for an agent also its own switch in Agent Tools. Answers that agent."""
     caller.need(permissions.SANDBOXES_RUN)
     halts.check(caller.workspace_id, caller.agent_id)
-    if caller.agent_id:
-        agent = Agent.objects.get(pk=caller.agent_id)
-        if not agent.sandbox_enabled:
-            raise NotEnabled(agent.name)
 
 
 @transaction.atomic
@@ -174,11 +170,16 @@ def lost_commands(sandbox_id: str) -> list[str]:
     return list(Command.objects.filter(sandbox_id=sandbox_id, status="lost").values_list("action_id", flat=True))
 
 
+@rows.Question
+def _visible(workspace_id: str, agent_id: str | None, sandbox_id: str) -> Any:
+    who = Caller("", workspace_id, agent_id=agent_id, member_id=None, permissions=frozenset())
+    return Sandbox.objects.visible_to(who).filter(pk=sandbox_id).values_list(*rows.columns(Sandbox))
+
+
 def find(caller: Caller, sandbox_id: str) -> Sandbox:
-    try:
-        return Sandbox.objects.visible_to(caller).get(pk=sandbox_id)
-    except Sandbox.DoesNotExist:
-        raise NotFound("sandbox", sandbox_id) from None
+    for found in _visible(caller.workspace_id, caller.agent_id, sandbox_id):
+        return rows.whole(Sandbox, found)
+    raise NotFound("sandbox", sandbox_id)
 
 
 def find_usable(caller: Caller, sandbox_id: str) -> Sandbox:

@@ -5,12 +5,14 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from . import audit, permissions
+from . import audit, permissions, rows
 from .errors import Invalid, PermissionDenied
 from .models import Agent, Key, Member, Permission
 
@@ -68,17 +70,40 @@ def _hash(secret: str) -> str:
 
 def authenticate(secret: str) -> Caller | None:
     """None for a key that is unknown, revoked or over, or whose agent or member is gone."""
-    return _caller(secret_hash=_hash(secret))
+    return _caller(_by_hash(_hash(secret)))
 
 
 def again(caller: Caller) -> Caller | None:
     """The same, now: for an answer that goes on for long."""
-    return _caller(pk=caller.key_id)
+    return _caller(_by_id(caller.key_id))
 
 
-def _caller(**which: str) -> Caller | None:
+@rows.Question
+def _by_hash(secret_hash: str) -> Any:
+    return _valid().filter(secret_hash=secret_hash)
+
+
+@rows.Question
+def _by_id(key_id: str) -> Any:
+    return _valid().filter(pk=key_id)
+
+
+def _valid() -> Any:
+    return Key.objects.filter(revoked_at=None, expires_at__gt=Now()).values_list(*LOOKED_AT)
+
+
+@rows.Question
+def _of_agent(agent_id: str) -> Any:
+    return Permission.objects.filter(agent_id=agent_id).values_list("name")
+
+
+@rows.Question
+def _of_key_and_member(key_id: str, member_id: str | None) -> Any:
+    return Permission.objects.filter(Q(key_id=key_id) | Q(member_id=member_id)).values_list("name", "key_id")
+
+
+def _caller(found: Iterable[Any]) -> Caller | None:
     now = timezone.now()
-    found = Key.objects.filter(**which, revoked_at=None, expires_at__gt=now).values_list(*LOOKED_AT)
     for key_id, workspace_id, agent_id, member_id, used_at, archived_at, removed_at, is_active in found:
         if archived_at or (member_id and (removed_at or not is_active)):
             return None
@@ -92,9 +117,9 @@ def _caller(**which: str) -> Caller | None:
 def _effective(key_id: str, agent_id: str | None, member_id: str | None) -> frozenset[str]:
     """An agent's key does what the agent may; a member's key what was given to it and its member still has."""
     if agent_id:
-        return frozenset(Permission.objects.filter(agent_id=agent_id).values_list("name", flat=True))
-    rows = Permission.objects.filter(Q(key_id=key_id) | Q(member_id=member_id)).values_list("name", "key_id")
-    own, members = ({name for name, of_key in rows if bool(of_key) is mine} for mine in (True, False))
+        return frozenset(name for (name,) in _of_agent(agent_id))
+    held = _of_key_and_member(key_id, member_id)
+    own, members = ({name for name, of_key in held if bool(of_key) is mine} for mine in (True, False))
     return frozenset(own & members)
 
 
