@@ -4,12 +4,14 @@ from contextlib import suppress
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from approvals.models import Action, Execution
 from console.workspaces import rows
-from console.workspaces.models import AuditEntry, Change
+from console.workspaces.models import Agent, AuditEntry, Change
 from sandboxes.models import Command, Sandbox
+from tests.api.conftest import make_sandbox
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
 
@@ -91,3 +93,40 @@ def test_a_failure_that_is_swallowed_still_ends_the_transaction(cast):
         assert transaction.get_rollback()
         transaction.set_rollback(True)
     assert not Change.objects.filter(seq=10_000).exists()
+
+
+@rows.Question
+def sandbox_of(agent_id, sandbox_id):
+    found = Sandbox.objects.filter(agent_id=agent_id, pk=sandbox_id, created_at__lte=Now(), ended_reason=None)
+    return found.values_list(*rows.columns(Sandbox))
+
+
+def test_a_question_written_once_answers_as_the_query_does_for_each_that_asks(cast):
+    first, second = make_sandbox(cast.scout, env={"ü": "1"}), make_sandbox(cast.other)
+    agentless = make_sandbox(cast.scout)
+    Sandbox.objects.filter(pk=agentless.pk).update(agent=None)
+    for sandbox, agent_id in ((first, cast.scout.pk), (second, cast.other.pk), (agentless, None)):
+        (found,) = (rows.whole(Sandbox, each) for each in sandbox_of(agent_id, sandbox.pk))
+        read = Sandbox.objects.get(pk=sandbox.pk)
+        assert [getattr(found, name) for name in rows.columns(Sandbox)] == [
+            getattr(read, name) for name in rows.columns(Sandbox)
+        ]
+    assert sandbox_of(cast.other.pk, first.pk) == sandbox_of(None, first.pk) == []
+    assert sandbox_of("' OR 1=1 --", first.pk) == sandbox_of(cast.scout.pk, "\x010\x01") == []
+
+
+def test_a_text_that_the_query_does_not_compare_is_a_mistake(cast):
+    forgets = rows.Question(lambda name, unused: Agent.objects.filter(name=name).values_list("pk"))
+    with pytest.raises(AssertionError, match="no comparison"):
+        forgets("scout", "x")
+
+
+def test_an_update_written_once_changes_what_the_queryset_would(cast):
+    action, other = (rows.insert(made(cast)[0]) for _ in range(2))
+    ended = {"status": "succeeded", "ended_at": timezone.now(), "result": {"ü": [1, None]}, "error": None}
+    assert rows.update(Action, ended, id=action.pk, status="pending") == 0
+    assert rows.update(Action, ended, id=action.pk, status="running", ended_at=None) == 1
+    found = Action.objects.get(pk=action.pk)
+    assert {name: getattr(found, name) for name in ended} == ended
+    assert Action.objects.get(pk=other.pk).status == "running"
+    assert rows.update(Action, ended, id=action.pk, ended_at=None) == 0
