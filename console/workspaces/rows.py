@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
-from django.db import connection, models, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
 
 Row = TypeVar("Row", bound=models.Model)
 Text = str | None
@@ -51,10 +51,10 @@ def whole(model: type[Row], found: tuple[Any, ...]) -> Row:
 def update(model: type[models.Model], values: Mapping[str, Any], **where: Any) -> int:
     """As `filter(**where).update(**values)`, each of `where` a field's name; how many there were."""
     names = tuple((name, value is None) for name, value in where.items())
-    sql, fields = _update(model, tuple(values), names)
+    sql, fields, handle = *_update(model, tuple(values), names), _handle()
     given = [*values.values(), *(value for value in where.values() if value is not None)]
-    prepared = [field.get_db_prep_save(value, connection) for field, value in zip(fields, given, strict=True)]
-    with transaction.mark_for_rollback_on_error(using=connection.alias), connection.cursor() as cursor:
+    prepared = [field.get_db_prep_save(value, handle) for field, value in zip(fields, given, strict=True)]
+    with transaction.mark_for_rollback_on_error(using=handle.alias), handle.cursor() as cursor:
         return int(cursor.execute(sql, prepared).rowcount)
 
 
@@ -72,13 +72,18 @@ def _update(
     return f"UPDATE {table} SET {sets} WHERE {holds}", [model._meta.get_field(name) for name in names]
 
 
+def _handle() -> Any:
+    """This thread's own: behind `connection` each look at it is a search for it, and a row takes hundreds."""
+    return connections[DEFAULT_DB_ALIAS]
+
+
 def insert(row: Row) -> Row:
     """As `save(force_insert=True)`; a number that the database itself gives to it is not learned."""
-    sql, fields = _insert(type(row))
-    values = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
-    with transaction.mark_for_rollback_on_error(using=connection.alias), connection.cursor() as cursor:
+    sql, fields, handle = *_insert(type(row)), _handle()
+    values = [field.get_db_prep_save(field.pre_save(row, add=True), handle) for field in fields]
+    with transaction.mark_for_rollback_on_error(using=handle.alias), handle.cursor() as cursor:
         cursor.execute(sql, values)
-    row._state.adding, row._state.db = False, connection.alias
+    row._state.adding, row._state.db = False, handle.alias
     return row
 
 
