@@ -37,6 +37,10 @@ def check_enabled(caller: Caller) -> Agent | None:
     """`sandboxes:run`, no halt, and for an agent also its own switch in Agent Tools. Answers that agent."""
     caller.need(permissions.SANDBOXES_RUN)
     halts.check(caller.workspace_id, caller.agent_id)
+    agent = Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
+    if agent and not agent.sandbox_enabled:
+        raise NotEnabled(agent.name)
+    return agent
 
 
 @transaction.atomic

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from . import audit, permissions, rows
@@ -21,8 +20,8 @@ MAX_DAYS = 365
 USE_IS_STALE_AFTER = timedelta(minutes=1)
 # Each call of each key is looked up, and making rows of what is found is most of what that costs.
 LOOKED_AT = (
-    "pk", "workspace_id", "agent_id", "member_id", "last_used_at", "agent__archived_at", "member__removed_at",
-    "member__user__is_active",
+    "pk", "workspace_id", "agent_id", "member_id", "last_used_at", "expires_at", "agent__archived_at",
+    "member__removed_at", "member__user__is_active",
 )  # fmt: skip
 
 
@@ -89,7 +88,7 @@ def _by_id(key_id: str) -> Any:
 
 
 def _valid() -> Any:
-    return Key.objects.filter(revoked_at=None, expires_at__gt=Now()).values_list(*LOOKED_AT)
+    return Key.objects.filter(revoked_at=None).values_list(*LOOKED_AT)
 
 
 @rows.Question
@@ -104,8 +103,8 @@ def _of_key_and_member(key_id: str, member_id: str | None) -> Any:
 
 def _caller(found: Iterable[Any]) -> Caller | None:
     now = timezone.now()
-    for key_id, workspace_id, agent_id, member_id, used_at, archived_at, removed_at, is_active in found:
-        if archived_at or (member_id and (removed_at or not is_active)):
+    for key_id, workspace_id, agent_id, member_id, used_at, expires_at, archived_at, removed_at, is_active in found:
+        if expires_at <= now or archived_at or (member_id and (removed_at or not is_active)):
             return None
         return Caller(
             key_id, workspace_id, agent_id, member_id, _effective(key_id, agent_id, member_id),

@@ -16,7 +16,8 @@ Text = str | None
 
 class Question:
     """A QuerySet of `values_list` whose SQL is written when it is first asked. `build` makes it of the texts that
-    differ from one call to the next, and must put each into a comparison as it is; a time is `Now()`."""
+    differ from one call to the next, and must put each into a comparison as it is. The time may not be in it: it would
+    stay that of the first call."""
 
     def __init__(self, build: Callable[..., "models.QuerySet[Any, Any]"]) -> None:
         self._build = build
