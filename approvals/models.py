@@ -132,8 +132,10 @@ class Action(models.Model):
 
     @property
     def executed(self) -> bool | None:
-        """Whether it ran; None when that was lost."""
-        return None if self.status == "unknown" else self.status in ("running", "succeeded", "failed")
+        """Whether it ran; None when that was lost. What the sandbox refused before it did anything has not."""
+        if self.status == "unknown":
+            return None
+        return self.status in ("running", "succeeded", "failed") and (self.error or {}).get("executed", True)
 
     def outcome(self) -> dict[str, Any] | None:
         """What became of it, for its agent; None while it is open. Output is added by whoever holds it."""
@@ -147,16 +149,17 @@ class Action(models.Model):
             "edited": self.edited,
             **({"diff_of_edit": self.diff_of_edit} if self.edited else {}),
             "result": self.result,
-            "error": self.error,
+            "error": self.error and {name: self.error[name] for name in self.error if name != "executed"},
             "may_retry": self._may_retry,
             **self._retry_after(),
         }
 
     @property
     def _may_retry(self) -> bool:
-        """Not what comes back by itself, nor what would be refused until somebody lifts a halt."""
+        """Not what comes back by itself, nor what would be refused until a person changes something."""
         error = self.error or {}
-        return self.status in states.MAY_RETRY and "next_action" not in error and error.get("code") != "halted"
+        is_lasting = error.get("code") in states.LASTING
+        return self.status in states.MAY_RETRY and "next_action" not in error and not is_lasting
 
     def _retry_after(self) -> dict[str, int]:
         """In how many seconds the same may be proposed again."""

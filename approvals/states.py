@@ -32,6 +32,8 @@ OPEN = tuple(state for state, nexts in TABLE.items() if nexts)
 ENDED = tuple(state for state, nexts in TABLE.items() if not nexts)
 # What an agent may propose again as it is: nobody said no to it.
 MAY_RETRY = frozenset({"expired", "superseded", "failed"})
+# Save for an error of these: it is refused again until a person changes something.
+LASTING = frozenset({"halted", "protected_path"})
 # Reads that were let through are recorded, and are no links of the chain, save those that `noted` names.
 UNAUDITED_TOOLS = frozenset({"read", "glob", "grep", "follow", "processes"})
 # With what status an action is inserted that nobody was asked about, and what that was.

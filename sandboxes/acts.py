@@ -121,6 +121,7 @@ async def propose(
     if agent and proposal.kind == "write":
         if "version" in proposal.arguments and (known := await db.read(same.done_already, proposal)):
             return Proposed(known.pk, joined=True)  # it would be refused now, for what it has itself made
+        host.hub().boxes.protect(sandbox_id, protection.of(agent))  # what is looked at is judged by it
         proposal, seen = await based.on_what_is_there(proposal)
     if proposal.payloads():
         await db.read(gate.check_room, proposal)

@@ -15,7 +15,7 @@ from console.workspaces import db
 from console.workspaces.errors import Invalid
 
 from . import drafting, host
-from .engine import Draft, Seen
+from .engine import Box, Draft, Seen
 from .errors import FileError
 from .toolsets import unseal
 from .toolsets.two import edit
@@ -34,6 +34,8 @@ async def on_what_is_there(proposal: gate.Proposal) -> tuple[gate.Proposal, list
     path = proposal.arguments["path"]
     file = await _looked(proposal.sandbox_id, path)
     _check_version(proposal.arguments, file)
+    if file is not None:
+        _check_writable(proposal.arguments, file)
     proposal = replace(proposal, bases={path: file.sha256 if file else None})
     if file is None or file.content is None:
         return proposal, []
@@ -54,7 +56,7 @@ async def _drafted(proposal: gate.Proposal) -> tuple[gate.Proposal, list[bytes]]
 
 
 async def _draft(hub: host.Hub, sandbox_id: str, arguments: Mapping[str, Any]) -> Draft:
-    return await drafting.draft(await hub.boxes.ready_box(sandbox_id), arguments)
+    return await drafting.draft(await _box(hub, sandbox_id), arguments)
 
 
 async def _looked(sandbox_id: str, path: str) -> Seen | None:
@@ -72,12 +74,30 @@ async def _check_is_there(sandbox_id: str, path: str) -> None:
 
 
 async def _look(hub: host.Hub, sandbox_id: str, path: str) -> Seen | None:
-    return await (await hub.boxes.ready_box(sandbox_id)).look(path)
+    return await (await _box(hub, sandbox_id)).look(path)
+
+
+async def _box(hub: host.Hub, sandbox_id: str) -> Box:
+    """It has heard what its agent's settings protect now, as before an act: so what a look tells is what that finds."""
+    box = await hub.boxes.ready_box(sandbox_id)
+    if policy := hub.boxes.protection(sandbox_id):
+        await box.protect(more=policy.more, exempt=policy.left_s)
+    return box
 
 
 def _check_no_link(path: str, real: str) -> None:
     if real != posixpath.normpath(path):
         raise Invalid(f"{path} leads through a link to {real}. Name that path itself.", field="path")
+
+
+def _check_writable(arguments: Mapping[str, Any], file: Seen) -> None:
+    """What its sandbox would refuse when a person had approved it."""
+    path = arguments["path"]
+    if file.is_sealed:
+        raise FileError("protected_path", f"Nothing was written. {path} is sealed: unseal it first.", path=path)
+    if file.names > 1 and arguments.get("version") is not None:
+        why = f"{path} has {file.names} names (hard links), which a write would part. Remove the others first."
+        raise FileError("hard_link", f"Nothing was written. {why}", path=path)
 
 
 def _check_version(arguments: Mapping[str, Any], file: Seen | None) -> None:

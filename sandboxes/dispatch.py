@@ -84,14 +84,15 @@ def succeed(pass_: gate.Pass, result: Mapping[str, Any], command: Command | None
 def fail(
     pass_: gate.Pass, *, status: str, code: str, detail: str, began: bool = True, fields: Mapping[str, Any] = NOTHING
 ) -> bool:
-    """`began` is False when the sandbox refused it before anything ran: then there was no command. `fields`: what else
-    its agent is told of the error."""
+    """`began` is False when it was refused before anything ran or was written: then there was no command. `fields`:
+    what else its agent is told of the error."""
     ledger.hold(pass_.workspace_id)
     if pass_.tool in COMMANDS and began:
         commands.lose(pass_.action_id)
     elif pass_.tool in COMMANDS:
         commands.never_began(pass_.action_id)
-    return gate.finish(pass_, status=status, error={**fields, "code": code, "detail": detail})
+    known = {} if began else {"executed": False}
+    return gate.finish(pass_, status=status, error={**fields, "code": code, "detail": detail, **known})
 
 
 def lose(pass_: gate.Pass) -> bool:
@@ -292,7 +293,10 @@ class Dispatcher:
         try:
             result = await tool.execute(pass_, self)
         except SandgateError as error:
-            await db.write(fail, pass_, status="failed", code=error.code, detail=error.detail, fields=error.fields)
+            began = isinstance(error, BoxGone | Overdue)
+            await db.write(
+                fail, pass_, status="failed", code=error.code, detail=error.detail, began=began, fields=error.fields
+            )
         except Exception as error:
             log.exception("Action %s could not be followed to its end.", pass_.action_id)
             await self._cut_off(pass_, error)

@@ -221,7 +221,7 @@ class Box:
         finally:
             await file.close()
         assert file.sha256 is not None
-        return Seen(path=file.path, size=size, mode=file.mode, sha256=file.sha256, content=kept)
+        return Seen(file.path, size, file.mode, file.sha256, kept, names=file.names, is_sealed=file.is_sealed)
 
     async def resume(
         self, pass_: "Pass", sink: Sink, *, have: Mapping[StreamName, int] | None = None

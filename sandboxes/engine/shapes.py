@@ -228,13 +228,15 @@ class Draft:
 
 @dataclass(frozen=True)
 class Seen:
-    """A file as it is now. `content` is None when it is larger than was asked to keep."""
+    """A file as it is now. `content` is None when it is larger than was asked to keep; `names`: how many it has."""
 
     path: str
     size: int
     mode: int
     sha256: str
     content: bytes | None
+    names: int = 1
+    is_sealed: bool = False
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,8 @@ class FileRead(Incoming):
         self.path = answers.text(info, "path")
         self.size = answers.number(info, "size")
         self.mode = answers.number(info, "mode", most=0o7777)
+        self.names = answers.number(info, "names") if "names" in info else 1  # a sandbox started before it was told
+        self.is_sealed = answers.flag(info, "sealed") if "sealed" in info else False
 
     @classmethod
     async def open(

@@ -211,7 +211,9 @@ class Read(Outgoing):
         if self._fixed and size:
             self._left = min(size if self._left is None else self._left, max(0, size - start))
         os.lseek(self._fd, start, os.SEEK_SET)
-        self.opened({"path": os.path.realpath(self.path), "size": size, "mode": stat.S_IMODE(found.st_mode)})
+        real, mode = os.path.realpath(self.path), stat.S_IMODE(found.st_mode)
+        is_sealed = self._pool.guard.is_sealed(real)
+        self.opened({"path": real, "size": size, "mode": mode, "names": found.st_nlink, "sealed": is_sealed})
 
     def next_piece(self) -> bytes:
         want = frames.CHUNK_BYTES if self._left is None else min(frames.CHUNK_BYTES, self._left)

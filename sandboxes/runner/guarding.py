@@ -87,6 +87,9 @@ class Guard:
             if path in self._seals:
                 raise Refused("protected_path", f"{where} is sealed: it can be read, and written after {UNSEAL}")
 
+    def is_sealed(self, path: str) -> bool:
+        return path in self._seals
+
     def watch(self, path: str) -> Content | None:
         """For what is written to, or lies at, the real path; None when it may be anything there."""
         return None if self.protection.exempts(path) else Content(path)

@@ -165,3 +165,41 @@ def test_settings_add_names_and_exempt_a_path_from_the_next_call_on(desk: Desk) 
     assert desk.run("echo x >> /work/ex/.env; echo k > /work/b.crypt; cat /work/ex/.env")["stdout"] == "NEW\nx\n"
     desk.settings("""{"protected_exempt": []}""")
     assert code_of(desk.agent.post(desk.at("files"), json={"path": "/work/ex/.env", "content": "x"}))[0] == 403
+
+
+def test_nobody_is_asked_for_what_the_sandbox_would_refuse(desk: Desk) -> None:
+    """A file that is sealed under a name that nothing protects; one with another name, which a write would part."""
+    desk.put("/work/ask/token.txt", protected=True)
+    refused = desk.agent.post(desk.at("files"), json={"path": "/work/ask/token.txt", "content": "x"})
+    assert code_of(refused) == (403, "protected_path")
+    assert "unseal" in refused.json()["detail"]
+    found = desk.agent.post("/tools/read", json={"conversation": "linked", "arguments": {"path": "."}}).json()
+    linked = {"command": "echo one > one; ln one two; sha256sum < one"}
+    ran = desk.people.post(f"/sandboxes/{found['sandbox_id']}/commands", json=linked).json()
+    arguments = {"path": "one", "content": "x", "version": ran["stdout"][:12]}
+    written = desk.agent.post("/tools/write", json={"conversation": "linked", "arguments": arguments})
+    assert code_of(written) == (409, "hard_link"), written.text
+    assert desk.agent.get("/actions", params={"status": "pending"}).json()["items"] == []
+
+
+def test_an_approved_write_whose_exemption_has_ended_is_not_executed(desk: Desk) -> None:
+    desk.put("/work/over/.env", protected=True)
+    soon = "timezone.now() + datetime.timedelta(seconds=15)"
+    exempt = f"""{{"path": "/work/over/.env", "expires_at": {soon}, "reason": "x"}}"""
+    desk.settings(f"""{{"protected_exempt": [{exempt}]}}""")
+    answer = desk.approved("files", {"path": "/work/over/.env", "content": "NEW\n"}, meanwhile="sleep 16")
+    assert code_of(answer) == (403, "protected_path"), answer.text
+    outcome = desk.agent.get(f"/actions/{desk.last['id']}").json()["outcome"]
+    assert (outcome["executed"], outcome["may_retry"]) == (False, False)
+    assert desk.run("cat /work/over/.env")["stdout"] == "A=1\n"
+
+
+def test_an_edit_that_is_refused_in_the_sandbox_is_not_executed(desk: Desk) -> None:
+    desk.settings("""{"write_mode": "never"}""")
+    body = {"path": "e.txt", "content": "one\n"}
+    assert desk.agent.post("/tools/write", json={"conversation": "e", "arguments": body}).status_code == 200
+    edits = [{"do": "replace", "from": "1bcdf", "lines": ["two"]}]
+    stale = {"conversation": "e", "arguments": {"path": "e.txt", "version": "0" * 12, "edits": edits}}
+    outcome = desk.agent.post("/tools/edit", json=stale).json()["outcome"]
+    assert (outcome["executed"], outcome["error"]["code"]) == (False, "stale_edit")
+    desk.settings("""{"write_mode": "always"}""")
