@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from . import rights
 from .files import Refused, refusal
 from .hints import Any, T
+from .packages import Packages
 from .paths import BUILT_IN, Content, Protection
 from .putting import Hold, Nobody, again
 from .remembering import Remembered
@@ -66,7 +67,7 @@ class Guard:
             self._may_mount.set()
             self._owed |= dict.fromkeys(self._remembered, False)
             self._pay()
-            self._walk()
+            self._keep(self._sweeper.everything(), at_start=True)
             self._found.clear()
         except Exception:  # without it protected files are open to commands, and nobody would know
             os.write(2, b"runner: the guard of protected files could not start\n")
@@ -182,10 +183,13 @@ class Guard:
         self._pay()
         return self._news()
 
-    def _keep(self, found: Iterable[Found]) -> None:
+    def _keep(self, found: Iterable[Found], *, at_start: bool = False) -> None:
+        packages = Packages(self._roots)
         for each in found:
-            if each.path not in self._seals and each.path not in self._unsealed and each.path not in self._owed:
-                self._take(each.path, may_seal=not each.reported_only)
+            path = each.path
+            if path not in self._seals and path not in self._unsealed and path not in self._owed:
+                is_packages = each.reported_only or (not at_start and packages.own(path))
+                self._take(path, may_seal=not is_packages)
 
     def _take(self, path: str, *, may_seal: bool) -> None:
         is_sealed = may_seal and self._seals.seal(path)
