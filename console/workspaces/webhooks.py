@@ -1,75 +1,89 @@
-"""Posting JSON to an address that an operator set, without becoming anybody's way into this network.
+"""Posting to an address that an operator set, without becoming anybody's way into this network.
 
-https only, resolved once and connected to that very address, which must be public unless the operator listed it; no
-redirects, no proxies, five seconds. What was sent or answered is never logged: status and host are all that is told.
+https only, resolved once and connected to that very address (`webhook_addresses`); no redirects, no proxies, five
+seconds for all of it. What was sent or answered is never logged: status and host are all that is told.
 """
 
 import http.client
-import ipaddress
 import json
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import Event, Timer
+from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
 
-from django.conf import settings
+from . import webhook_addresses
+from .webhook_addresses import WebhookFailed
 
-TIMEOUT_S = 5
+__all__ = ["TIMEOUT_S", "WebhookFailed", "deliver", "post"]
 
-
-class WebhookFailed(Exception):
-    """It did not arrive; the text says why, and never what was sent."""
+TIMEOUT_S = 5.0
+_NOTHING: Mapping[str, str] = {}
 
 
 class _Pinned(http.client.HTTPSConnection):
     """Connects to an address that was looked at, while the name is what the certificate must be of."""
 
-    def __init__(self, host: str, port: int, address: str, context: ssl.SSLContext) -> None:
-        super().__init__(host, port, timeout=TIMEOUT_S, context=context)
+    def __init__(self, target: webhook_addresses.Target, address: str, left_s: float, context: ssl.SSLContext) -> None:
+        super().__init__(target.host, target.port, timeout=left_s, context=context)
         self._address, self._tls = address, context
 
     def connect(self) -> None:
-        plain = socket.create_connection((self._address, self.port), TIMEOUT_S)
-        self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
+        plain = socket.socket(socket.AF_INET6 if ":" in self._address else socket.AF_INET)
+        self.sock = plain
+        plain.settimeout(self.timeout)
+        plain.connect((self._address, self.port))  # not create_connection, which would ask for the name's address anew
+        self.sock = self._tls.wrap_socket(plain, server_hostname=self.host, do_handshake_on_connect=False)
+        self.sock.do_handshake()  # with `sock` set already: it can be cut off in the middle
 
 
-def post(url: str, body: Mapping[str, Any], *, context: ssl.SSLContext | None = None) -> None:
-    """Raises WebhookFailed unless it was answered 2xx."""
-    parts = urlsplit(url)
-    if parts.scheme != "https" or not parts.hostname:
-        raise WebhookFailed("A webhook's address begins with https:// and a host.")
-    host, port = parts.hostname, parts.port or 443
-    to = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
-    connection = _Pinned(host, port, _address(host, port), context or ssl.create_default_context())
-    try:
-        headers = {"Content-Type": "application/json", "User-Agent": "sandgate"}
-        connection.request("POST", to, json.dumps(body).encode(), headers)
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
-        raise WebhookFailed(f"{host} could not be reached ({error}).") from error
-    finally:
-        connection.close()
+def post(url: str, body: Mapping[str, Any], *, context: ssl.SSLContext | None = None) -> int:
+    return deliver(url, json.dumps(body).encode(), context=context)
+
+
+def deliver(
+    url: str, content: bytes, *, headers: Mapping[str, str] = _NOTHING, context: ssl.SSLContext | None = None
+) -> int:
+    """The status, 2xx. Raises WebhookFailed for any other, and for whatever kept it from arriving."""
+    until = monotonic() + TIMEOUT_S
+    target = webhook_addresses.parsed(url)
+    address = webhook_addresses.resolve(target, within_s=TIMEOUT_S)
+    left_s = max(0.1, until - monotonic())
+    connection = _Pinned(target, address, left_s, context or ssl.create_default_context())
+    with _cut_off(connection, left_s) as is_late:
+        try:
+            own = {"Content-Type": "application/json", "User-Agent": "sandgate"}
+            connection.request("POST", target.path, content, {**own, **headers})
+            status = connection.getresponse().status
+            if is_late.is_set():  # what was cut off in its headers looks like an answer
+                raise TimeoutError
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            why = f"no answer within {TIMEOUT_S:.0f} s" if is_late.is_set() else error
+            raise WebhookFailed(f"{target.host} could not be reached ({why}).") from error
+        finally:
+            connection.close()
     if not 200 <= status < 300:
-        raise WebhookFailed(f"{host} answered {status}.")
+        raise WebhookFailed(f"{target.host} answered {status}.", status=status)
+    return status
 
 
-def _address(host: str, port: int) -> str:
-    """The one that is connected to. Every one it has must be allowed, so that no order of answers matters."""
+@contextmanager
+def _cut_off(connection: _Pinned, left_s: float) -> Iterator[Event]:
+    """A socket's timeout begins anew with each byte; whoever sends one byte a second would be listened to for hours."""
+    is_late = Event()
+
+    def cut() -> None:
+        is_late.set()
+        if found := connection.sock:
+            with suppress(OSError):
+                socket.socket.shutdown(found, socket.SHUT_RDWR)  # not TLS's own, which another thread is reading
+
+    timer = Timer(left_s, cut)
+    timer.daemon = True
+    timer.start()
     try:
-        found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    except OSError as error:
-        raise WebhookFailed(f"{host} has no address ({error}).") from error
-    for each in found:
-        if not _is_allowed(each):
-            raise WebhookFailed(
-                f"{host} is {each}, which is not public. List its network in SANDGATE_WEBHOOK_NETWORKS to allow it."
-            )
-    return found[0]
-
-
-def _is_allowed(address: str) -> bool:
-    found = ipaddress.ip_address(address.partition("%")[0])
-    found = getattr(found, "ipv4_mapped", None) or found
-    listed = (ipaddress.ip_network(each, strict=False) for each in settings.WEBHOOK_NETWORKS)
-    return (found.is_global and not found.is_multicast) or any(found in network for network in listed)
+        yield is_late
+    finally:
+        timer.cancel()

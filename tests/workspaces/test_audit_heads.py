@@ -1,17 +1,12 @@
 """Heads that go out: what arrives where, once, and how a place that fails is told."""
 
-import http.server
-import json
 import socket
-import ssl
-import subprocess
-import threading
 
 import pytest
 from django.core import mail
 
 from console.management.commands.doctor import ours
-from console.workspaces import audit, audit_heads, webhooks
+from console.workspaces import audit, audit_heads
 from console.workspaces.chain import heads_in
 from console.workspaces.models import HeadPlace, Workspace
 from sandboxes import hourly
@@ -115,84 +110,3 @@ async def test_one_act_of_the_hour_that_fails_keeps_no_other_from_it(monkeypatch
     async with asyncio.timeout(5):
         await done.wait()
     task.cancel()
-
-
-@pytest.fixture
-def https(tmp_path):
-    """A server on loopback with a certificate of its own, that answers as its `status` says."""
-    key, certificate = tmp_path / "key", tmp_path / "certificate"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-
-    class Door(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-            self.send_response(server.status)
-            self.send_header("Location", "https://localhost/elsewhere")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    got = []
-    server = http.server.HTTPServer(("127.0.0.1", 0), Door)
-    server.status, server.got = 204, got
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate, key)
-    server.socket = tls.wrap_socket(server.socket, server_side=True)
-    server.url = f"https://localhost:{server.server_port}/hook?x=1"
-    server.trusting = ssl.create_default_context(cafile=str(certificate))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture
-def loopback_listed(settings):
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8", "::1/128"]
-
-
-def test_a_webhook_gets_json_where_its_network_is_listed(https, loopback_listed):
-    webhooks.post(https.url, {"heads": ["x"]}, context=https.trusting)
-    assert https.got == [("/hook?x=1", {"heads": ["x"]})]
-
-
-def test_an_address_that_is_not_public_is_not_even_connected_to(https):
-    with pytest.raises(webhooks.WebhookFailed, match="SANDGATE_WEBHOOK_NETWORKS"):
-        webhooks.post(https.url, {}, context=https.trusting)
-    assert https.got == []
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["127.0.0.1", "10.1.2.3", "169.254.169.254", "[::1]", "[fe80::1]", "[::ffff:10.0.0.1]", "0.0.0.0", "100.64.0.1",
-     "224.0.0.1", "[ff02::1]", "[fd00::1]", "2130706433", "0x7f.1"],
-)  # fmt: skip
-def test_private_addresses_however_written_are_refused(address):
-    with pytest.raises(webhooks.WebhookFailed):
-        webhooks.post(f"https://{address}/", {})
-
-
-@pytest.mark.parametrize("url", ["http://localhost/", "ftp://localhost/", "https:///x", "file:///etc/passwd", "x"])
-def test_only_https_is_spoken(url):
-    with pytest.raises(webhooks.WebhookFailed, match="https"):
-        webhooks.post(url, {})
-
-
-def test_a_redirect_is_a_failure_and_is_not_followed(https, loopback_listed):
-    https.status = 302
-    with pytest.raises(webhooks.WebhookFailed, match="answered 302"):
-        webhooks.post(https.url, {}, context=https.trusting)
-    assert len(https.got) == 1
-
-
-def test_a_certificate_that_nobody_vouches_for_gets_nothing(https, loopback_listed):
-    with pytest.raises(webhooks.WebhookFailed, match="could not be reached"):
-        webhooks.post(https.url, {})
-    assert https.got == []
