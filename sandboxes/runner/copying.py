@@ -74,7 +74,7 @@ class Write(Transfer):
         self._asked_mode = self._mode
         if self._mode is None:
             self._mode = stat.S_IMODE(known.st_mode) | self._seal * stat.S_IRUSR if known else NEW_FILE_MODE
-        self._temporary, self._fd = beside(self._real)
+        self._temporary, self._fd = beside(self._pool.guard.unmoved(self._real) if self._seal else self._real)
 
     def _led_to(self) -> str:
         """The real path. Raises Refused when a link leads there that must not."""

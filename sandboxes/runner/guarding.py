@@ -95,6 +95,10 @@ class Guard:
         """For what is written to, or lies at, the real path; None when it may be anything there."""
         return None if self.protection.exempts(path) else Content(path)
 
+    def unmoved(self, path: str) -> str:
+        """That name where no folder above can be moved: what lies beside it is found again."""
+        return f"{self._seals.top(path)}/{os.path.basename(path)}"
+
     def make_way(self, path: str) -> None:
         """Through folders of the sandbox's user that are shut."""
         self._seals.make_way(path)

@@ -51,6 +51,10 @@ class Seals:
         """Whether it lies where there are seals."""
         return self._root_of(path) is not None
 
+    def top(self, path: str) -> str | None:
+        """The root above it, which no command can move."""
+        return self._root_of(path)
+
     def make_way(self, path: str) -> None:
         """Past modes of the sandbox's user."""
         if (root := self._root_of(path)) is not None:
