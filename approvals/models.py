@@ -15,6 +15,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key, Member, Workspace, id_field
 
 from . import states
+from .notices.models import Webhook as Webhook
 from .rules.models import Grant as Grant
 from .rules.models import Rule as Rule
 

@@ -24,6 +24,8 @@ HTTPS = any(origin.startswith("https://") for origin in PUBLIC_ORIGINS)
 OWN_NAMES = {"127.0.0.1", "localhost", "[::1]", f"[{HOST}]" if ":" in HOST else HOST} - {"", "0.0.0.0", "[::]"}
 ALLOWED_HOSTS = [*OWN_NAMES, *(re.sub(r":\d+$", "", urlsplit(origin).netloc) for origin in PUBLIC_ORIGINS)]
 CSRF_TRUSTED_ORIGINS = PUBLIC_ORIGINS
+# What links outside of the console begin with: notices go to people who are not on it.
+SITE = PUBLIC_ORIGINS[0] if PUBLIC_ORIGINS else f"http://localhost:{PORT}"
 
 INSTALLED_APPS = [
     "console",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from approvals.notices import loop as notices
 from console.workspaces import bus, changes, db
 from console.workspaces.errors import SandgateError
 
@@ -105,6 +106,7 @@ class Hub:
                 tasks.create_task(halting.run(self.boxes))
                 tasks.create_task(self.boxes.pool.run())
                 tasks.create_task(hourly.run())
+                tasks.create_task(notices.run())
                 self._ready.set()
         finally:
             # Cancelled already: each step of the way down must still be allowed to finish.
