@@ -23,6 +23,11 @@ def form_of(page: str) -> dict[str, str]:
     return dict(re.findall(r'<input type="hidden" name="(digest|seen)" value="([^"]*)">', page))
 
 
+def card_in(page: str) -> str:
+    """What is beside it, the list has a form of its own."""
+    return page.partition('id="card"')[2]
+
+
 def test_a_waiting_action_is_on_the_page_with_its_whole_text(cast, browser) -> None:
     action = pending(cast.caller(cast.scout), "cat <<'E'\na\n<script>alert(1)</script>\nE\n")
     page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
@@ -182,8 +187,8 @@ def test_nobody_approves_for_an_agent_they_own(cast, browser) -> None:
     cast.scout.save()
     page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
     assert "Nobody approves for an agent they own. Alice can. You can deny it." in page
-    assert 'value="approve"' not in page
-    assert 'value="deny"' in page
+    assert 'value="approve"' not in card_in(page)
+    assert 'value="deny"' in card_in(page)
 
 
 def test_a_text_that_cannot_be_drawn_can_only_be_denied(cast, browser, monkeypatch) -> None:
@@ -192,7 +197,8 @@ def test_a_text_that_cannot_be_drawn_can_only_be_denied(cast, browser, monkeypat
     monkeypatch.setattr("console.pages.draw.draw.pieces", lambda line: 1 / 0)
     page = client.get(queue_url(cast, action.pk)).content.decode()
     assert "It can only be denied" in page
-    assert 'value="approve"' not in page
+    assert 'value="approve"' not in card_in(page)
+    assert 'value="deny"' in card_in(page)
     assert form_of(page)["seen"] == ""
     assert form["seen"]
 
@@ -211,7 +217,9 @@ def test_an_expired_action_offers_no_decision(cast, browser) -> None:
 
     action = pending(cast.caller(cast.scout))
     Action.objects.update(expires_at=timezone.now(), created_at=timezone.now() - timedelta(hours=24))
-    assert 'name="verdict"' not in browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
+    page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
+    assert action.pk in card_in(page)
+    assert 'name="verdict"' not in card_in(page)
     gate.expire()
     page = browser(cast.bob).get(queue_url(cast, action.pk)).content.decode()
     assert "Nobody decided" in page
