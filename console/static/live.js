@@ -16,6 +16,7 @@
   const deciding = () => Boolean(one("#card form.htmx-request")); // its answer brings the card as it then is
 
   // ---- fragments ----
+  // True when its answer came; what a newer one took over is over.
   async function load(target, address) {
     loading.get(address)?.abort();
     const control = new AbortController();
@@ -25,6 +26,7 @@
       const elsewhere = answer.headers.get("HX-Redirect");
       if (elsewhere) return location.assign(elsewhere);
       if (answer.ok) swap(target(), await answer.text());
+      return answer.ok;
     } catch (error) {
       if (error.name !== "AbortError") console.warn(error);
     } finally {
@@ -41,7 +43,8 @@
 
   const rowOf = (id) => one(`.row[data-id="${CSS.escape(id)}"]`);
   const loadRow = (id) => load(() => rowOf(id), `${rowOf(id).dataset.row}&open=${opened()}`);
-  const loadList = () => load(() => one("#list-body"), one("#list-body").dataset.list).then(count);
+  // Only with its answer is there something to count anew: two that take over from each other would never end.
+  const loadList = () => load(() => one("#list-body"), one("#list-body").dataset.list).then((came) => came && count(false));
   const loadCard = () => load(() => deciding() ? null : one("#card"), `${one("#card").dataset.card}?part=card`);
   // Approvals so far. When what would run was edited, all of the card is another.
   async function loadVotes() {
@@ -86,7 +89,7 @@
     count();
   }
 
-  function count() {
+  function count(mayLoad = true) {
     const waiting = [...open].filter(([, status]) => status === "pending").map(([id]) => id);
     for (const place of all("[data-waiting]")) {
       place.textContent = waiting.length;
@@ -97,7 +100,7 @@
     document.title = document.title.replace(/^Queue \(\d+\)/, `Queue (${waiting.length})`);
     const listed = new Set(all(".row").flatMap((row) => [row.dataset.id, ...(row.dataset.twins || "").split(" ")]));
     const fresh = waiting.filter((id) => !listed.has(id));
-    if (fresh.length && one("[data-nothing]")) return loadList(); // nothing there that could move
+    if (mayLoad && fresh.length && one("[data-nothing]")) return loadList(); // nothing there that could move
     news(fresh.length);
   }
 

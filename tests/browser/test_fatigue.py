@@ -115,6 +115,28 @@ def test_a_colleague_on_the_same_card_is_named_and_goes(site: Site, window: Wind
     answer.result(timeout=20)
 
 
+def test_an_empty_queue_shows_what_comes_at_once_and_stays_alive(site: Site, window: Window, agent: AgentSide) -> None:
+    page = window("bob")
+    page.goto(site.page("queue"))
+    expect(page.locator("[data-nothing]")).to_be_visible()
+    page.wait_for_function("document.body.dataset.link === 'up'")
+    # A page that asks without end is stopped, so that it can still be asked how often it did.
+    page.evaluate("""() => {
+        const { fetch } = window;
+        window.fetched = 0;
+        window.fetch = (...asked) => (window.fetched += 1) > 50 ? new Promise(() => 0) : fetch(...asked);
+    }""")
+    answers = [agent.run("echo one"), agent.run("echo two"), agent.run("echo three")]
+    ids = wait_together(agent, 3)
+    for action in ids:
+        expect(page.locator(f'.row[data-id="{action}"]')).to_be_visible()
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.fetched") < 20
+    cancel(agent)
+    for answer in answers:
+        answer.result(timeout=20)
+
+
 def test_several_are_approved_once_all_were_read(site: Site, window: Window, agent: AgentSide) -> None:
     page, answers = window("bob"), [agent.run("echo one"), agent.run("echo two")]
     first, second = wait_together(agent, 2)
