@@ -21,6 +21,7 @@ from . import (
     rules,
     sandboxes,
     tools,
+    webhooks,
     workspace,
 )
 from .body import Parsed
@@ -47,7 +48,7 @@ api = Api(
 )
 for noun in (
     sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, halts, exceptions, packs, rules,
-    grants, members, keys, audit, incidents, workspace, me,
+    grants, members, keys, audit, incidents, webhooks, workspace, me,
 ):  # fmt: skip
     api.add_router("", noun.router)
 errors.install(api)

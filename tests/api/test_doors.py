@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from approvals.models import Action, Grant, Rule
+from approvals.notices import acts
 from console.api.urls import api
 from console.workspaces import db, members, permissions
 from sandboxes.models import Artifact, NetworkException
@@ -37,6 +38,8 @@ BODIES = {
     "halt_agent": {},
     "halt_workspace": {},
     "make_key": {"name": "new"},
+    "make_webhook": {"kind": "plain", "target": "https://example.com/hook"},
+    "send_test": {},
     "make_rule": {"effect": "allow", "tool": "run", "pattern": "ls"},
     "change_rule": {"note": "x"},
     "adopt_rule": {},
@@ -85,6 +88,7 @@ def filled(place):
         workspace=place.workspace, agent=place.scout, action=action, tool="run", exactly=[["ls"]], given_by=place.bob,
         expires_at=timezone.now() + timedelta(minutes=5),
     )  # fmt: skip
+    webhook = acts.make(kind="plain", target="https://example.com/hook", by=place.alice)
     ids = {
         "sandbox_id": place.sandbox.pk,
         "command_id": place.command.pk,
@@ -98,6 +102,7 @@ def filled(place):
         "rule_id": rule.pk,
         "pack": "search",
         "grant_id": grant.pk,
+        "webhook_id": webhook.pk,
         "tool": "run",
     }
     return lambda path: path.format(**ids)

@@ -56,6 +56,7 @@ from .shared import (
     Problem,
 )
 from .tools import NewToolCall, ToolFormat, Tools
+from .webhooks import Attempt, Deliveries, Delivery, NewWebhook, Webhook, WebhookMade, Webhooks
 from .workspaces import (
     Agent,
     Agents,
@@ -154,4 +155,11 @@ __all__ = [
     "Packs",
     "Suggestion",
     "Suggestions",
+    "Attempt",
+    "Deliveries",
+    "Delivery",
+    "NewWebhook",
+    "Webhook",
+    "WebhookMade",
+    "Webhooks",
 ]
