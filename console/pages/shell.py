@@ -46,6 +46,7 @@ NAV = (
             ("rules", "Rules", "list-checks", {permissions.RULES_MANAGE}),
             ("members", "Members", "users", {permissions.MEMBERS_MANAGE}),
             ("keys", "Keys", "key-round", {permissions.KEYS_MANAGE}),
+            ("notices", "Notices", "bell", {permissions.WORKSPACE_MANAGE, permissions.APPROVALS_REVIEW}),
             ("workspace", "Workspace", "settings", {permissions.WORKSPACE_MANAGE}),
         ),
     ),

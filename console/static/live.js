@@ -91,6 +91,7 @@
 
   function count(mayLoad = true) {
     const waiting = [...open].filter(([, status]) => status === "pending").map(([id]) => id);
+    document.dispatchEvent(new CustomEvent("sandgate:waiting", { detail: waiting })); // notices.js
     for (const place of all("[data-waiting]")) {
       place.textContent = waiting.length;
       if (place.classList.contains("count")) place.classList.toggle("waiting", waiting.length > 0);

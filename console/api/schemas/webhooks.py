@@ -10,6 +10,7 @@ from .shared import Answer, Body, OneLine, Time, shown
 
 WebhookKind = Literal["plain", "slack", "teams", "ntfy", "email"]
 WebhookEvent = Literal["waiting", "flagged", "expiring", "escalated"]
+ALL: list[WebhookEvent] = ["waiting", "flagged", "expiring", "escalated"]
 
 
 class NewWebhook(Body):
@@ -21,8 +22,7 @@ class NewWebhook(Body):
         description="An https address, of `ntfy` that of a topic; or an email's.",
     )
     events: Annotated[list[WebhookEvent], Field(min_length=1, max_length=4)] = Field(
-        default_factory=lambda: ["waiting", "flagged", "expiring", "escalated"],
-        description="What it is told of; all when left out.",
+        default_factory=ALL.copy, description="What it is told of; all when left out."
     )
 
 

@@ -39,6 +39,7 @@ class Command(BaseCommand):
         with _locked(settings.VAR / "up.lock"), _bound(host, port) as bound:
             url = _address(host, bound.getsockname()[1])
             self._prepare(url)
+            settings.SITE = settings.SITE if settings.PUBLIC_ORIGINS else url  # the port may be any
             if host in WILDCARDS and not settings.PUBLIC_ORIGINS:
                 self._say("other machines are refused until SANDGATE_ORIGINS names the address that people type there")
             self._serve(bound, url)
