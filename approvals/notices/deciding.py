@@ -1,6 +1,6 @@
 """When somebody is told that something waits: pure, plain data in, the most urgent reason out.
 
-At once for what is flagged, escalated or soon over; else at most one in five minutes, with counts. "At once" has a
+At once for what is flagged or soon over; else at most one in five minutes, with counts. "At once" has a
 floor of its own, so that an agent that proposes flagged calls by the hundred fills nobody's phone.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-URGENT = ("escalated", "expiring", "flagged")  # the most urgent one first
+URGENT = ("expiring", "flagged")  # the most urgent one first
 NEARLY_OVER = timedelta(hours=1)
 QUIET, URGENT_QUIET = timedelta(minutes=5), timedelta(seconds=30)
 
@@ -21,12 +21,11 @@ class Waiting:
     agent_id: str
     is_flagged: bool
     expires_at: datetime | None
-    is_escalated: bool = False
 
 
 def reasons(action: Waiting, *, now: datetime) -> frozenset[str]:
     is_late = action.expires_at is not None and action.expires_at - now <= NEARLY_OVER
-    holds = {"escalated": action.is_escalated, "expiring": is_late, "flagged": action.is_flagged, "waiting": True}
+    holds = {"expiring": is_late, "flagged": action.is_flagged, "waiting": True}
     return frozenset(reason for reason, so in holds.items() if so)
 
 

@@ -16,7 +16,7 @@ from console.workspaces import permissions
 from console.workspaces.models import Member, Permission, Workspace, id_field
 
 KINDS = ("plain", "slack", "teams", "ntfy", "email")
-EVENTS = ("waiting", "flagged", "expiring", "escalated")
+EVENTS = ("waiting", "flagged", "expiring")
 STATUSES = ("waiting", "delivered", "failed", "moot")
 
 

@@ -15,7 +15,7 @@ from approvals.models import Action
 from .models import Delivery
 
 MOST_LINES = 10
-WHY = {"flagged": "flagged", "expiring": "expires within the hour", "escalated": "escalated"}
+WHY = {"flagged": "flagged", "expiring": "expires within the hour"}
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ EVENT_WORDS = {
     "waiting": ("Something waits", "at most one in 5 minutes, with counts"),
     "flagged": ("It is flagged", "at once"),
     "expiring": ("It expires within the hour", "at once"),
-    "escalated": ("It was escalated", "at once"),
 }
 STATES = {
     "delivered": ("go", "circle-check", "delivered"),

@@ -11,8 +11,8 @@ from approvals.notices.models import EVENTS
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def waits(id="act_1", *, flagged=False, left=timedelta(hours=23), escalated=False):
-    return Waiting(id, "agt_1", flagged, NOW + left, escalated)
+def waits(id="act_1", *, flagged=False, left=timedelta(hours=23)):
+    return Waiting(id, "agt_1", flagged, NOW + left)
 
 
 def asked(*actions, told=(), ago=None, wants=EVENTS):
@@ -47,8 +47,9 @@ def test_one_that_was_told_is_told_again_an_hour_before_its_end_and_once():
     assert asked(waits(left=timedelta(minutes=60)), told={"act_1": told["act_1"] | {"expiring"}}, ago=QUIET) is None
 
 
-def test_escalated_goes_before_all_else():
-    assert asked(waits(flagged=True, escalated=True)).event == "escalated"
+def test_nearly_over_goes_before_flagged_and_both_are_told_by_one():
+    said = asked(waits(flagged=True, left=timedelta(minutes=30)))
+    assert (said.event, said.told["act_1"]) == ("expiring", {"expiring", "flagged", "waiting"})
 
 
 def test_who_wants_only_flagged_ones_hears_of_no_other():

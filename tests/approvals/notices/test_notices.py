@@ -1,7 +1,5 @@
 """Notices from a proposal to a real endpoint: what they say, when, to whom, how often; and never the command."""
 
-import hashlib
-import hmac
 import json
 import smtplib
 from datetime import timedelta
@@ -12,6 +10,7 @@ from django.utils import timezone
 from approvals.models import Action
 from approvals.notices import acts, loop, planning, sending
 from approvals.notices.models import Attempt, Delivery, Told, Webhook
+from console.state import CHECKOUT
 from console.workspaces import db, members, permissions
 from console.workspaces.errors import Conflict
 from tests.approvals.proposals import pending
@@ -21,6 +20,13 @@ from .conftest import hook_at, told, write
 pytestmark = pytest.mark.anyio
 SECRET_WORDS = "rm -rf /work/TOP-SECRET"
 KINDS = ("plain", "slack", "teams", "ntfy", "email")
+
+
+def recipe():
+    """`is_from_sandgate`, as docs/notices.md has it for people to copy."""
+    code = (CHECKOUT / "docs/notices.md").read_text().split("```python\n")[1].split("```")[0]
+    exec(code, found := {})
+    return found["is_from_sandgate"]
 
 
 async def everything():
@@ -63,11 +69,12 @@ async def test_a_program_is_told_and_can_prove_who_told_it(committed_cast, endpo
         "items": [{"agent": "scout", "tool": "run", "count": 1}],
         "link": f"https://console.test/w/{cast.workspace.pk}/queue/{action.pk}",
     }
-    # As docs/notices.md has it.
-    signed = b".".join([got.headers[f"X-Sandgate-{name}"].encode() for name in ("Timestamp", "Nonce")] + [got.body])
-    expected = "v1=" + hmac.new(hook.secret.encode(), signed, hashlib.sha256).hexdigest()
-    assert hmac.compare_digest(expected, got.headers["X-Sandgate-Signature"])
-    assert abs(int(got.headers["X-Sandgate-Timestamp"]) - timezone.now().timestamp()) < 60
+    proves, seen = recipe(), set()
+    assert not proves("whsec_other", got.headers, got.body, seen)
+    assert not proves(hook.secret, got.headers, got.body.replace(b"scout", b"other"), seen)
+    assert not proves(hook.secret, {**got.headers, "X-Sandgate-Timestamp": "1700000000"}, got.body, seen)
+    assert proves(hook.secret, got.headers, got.body, seen)
+    assert not proves(hook.secret, got.headers, got.body, seen), "played again"
     assert [row.status for row in (await everything())[0]] == ["delivered"]
     assert (await everything())[1] == [(204, "")]
 
