@@ -15,7 +15,7 @@ ARGUMENTS_LIMIT_BYTES = (1 << 20) + (256 << 10)  # 512 KiB of words, the call's 
 SCRIPT_LIMIT_BYTES = 2 << 20
 STDIN_LIMIT_BYTES = 8 << 20
 LONGEST_S = 24 * 3600.0
-READ_SCRIPT = 'eval "$(cat <&9)" 9<&-'
+READ_SCRIPT = 'eval -- "$(cat <&9)" 9<&-'
 
 
 class BadCommand(SandboxError):
@@ -41,7 +41,7 @@ def request(command_id: str, asked: RunRequest) -> tuple[dict[str, Any], bytes]:
 
 
 def _shape(argv: list[str]) -> tuple[list[str], bytes]:
-    if len(argv) >= 3 and argv[-2] == "-c" and _bytes(argv[-1]) > LONG_ARGUMENT_BYTES:
+    if len(argv) >= 3 and "-c" in argv[-3:-1] and argv[-2] in ("-c", "--") and _bytes(argv[-1]) > LONG_ARGUMENT_BYTES:
         return [*argv[:-1], READ_SCRIPT], argv[-1].encode("utf-8", "surrogateescape")
     return argv, b""
 

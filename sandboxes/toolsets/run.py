@@ -20,7 +20,8 @@ COMMAND_BYTES = 1 << 20
 WORD_BYTES, ARGV_BYTES = 96 << 10, 512 << 10
 STDIN_BYTES = 1 << 20
 TIMEOUT_S, TIMEOUT_MOST_S, BACKGROUND_MOST_S = 120, 3600, 86400
-SHELL = ("bash", "--noprofile", "--norc", "-c")
+# What begins with a dash is a line too, and no option of the shell.
+SHELL = ("bash", "--noprofile", "--norc", "-c", "--")
 
 
 def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any]:

@@ -132,7 +132,14 @@ def test_a_line_beyond_4_kib_is_judged_too(cast, scout):
     assert submitted(run(scout, arguments={**run(scout).arguments, "command": held})).status == "denied"
 
 
-@pytest.mark.parametrize("mode", ["always", "rules"])
+@pytest.mark.parametrize("more", [8 << 10, 60 << 10])
+def test_a_line_is_denied_however_much_is_put_around_it(cast, scout, more):
+    rule(cast, "rm -rf", "deny")
+    padded = f"echo {'x' * more}; rm -rf ~"
+    assert submitted(run(scout, padded)).status == "denied"
+
+
+@pytest.mark.parametrize("mode", ["rules", "always"])
 def test_what_always_asks_can_be_denied_and_not_allowed(cast, mode):
     agent = agents.change_tools(cast.scout, by=cast.alice, command_mode=mode)
     caller = cast.caller(agent)

@@ -3,7 +3,7 @@ import pytest
 from sandboxes.engine import BadCommand, RunRequest
 from sandboxes.engine.running import LONG_ARGUMENT_BYTES, READ_SCRIPT, request
 
-BASH = ["bash", "--noprofile", "--norc", "-c"]
+BASH = ["bash", "--noprofile", "--norc", "-c", "--"]
 
 
 def test_short_command_is_sent_as_it_is():

@@ -7,6 +7,7 @@ import pytest
 from approvals.errors import PassSpent
 from sandboxes.engine import BadCommand, Refusal, RunRequest
 from sandboxes.errors import FileError
+from sandboxes.toolsets.run import command_line
 from tests.gvisor.engines import Collected, OnePass, new_id
 
 KB, MB = 1 << 10, 1 << 20
@@ -39,6 +40,14 @@ def test_streams_and_exit_code_are_kept_apart(bench, box):
 )
 def test_exit_codes_are_those_a_shell_gives(bench, box, argv, code):
     assert bench.run(box, *argv).code == code
+
+
+@pytest.mark.parametrize("line", ["--version", "-i", "-c 'echo no'", "-x; echo no" + " " * 140 * KB])
+def test_a_line_that_begins_with_a_dash_is_a_line_and_no_option(bench, box, line):
+    ran = bench.run(box, *command_line({"command": line}))
+    assert ran.code == (0 if "; echo" in line else 127)
+    assert ran.out == (b"no\n" if "; echo" in line else b"")
+    assert b"command not found" in ran.err
 
 
 def test_a_program_that_is_missing_says_so(bench, box):
