@@ -74,7 +74,7 @@ def put(action: Action, proposal: gate.Proposal, *, by: Member, digest_before: s
         raise WrongDigest(f"{action.pk} is not what was on your page any more. Look at it again; nothing was edited.")
     Edit.objects.create(
         action=action, by=by, digest_before=digest_before, arguments_before=action.arguments,
-        digest=digest, arguments=dict(proposal.arguments),
+        bases_before=action.bases, digest=digest, arguments=dict(proposal.arguments), bases=dict(proposal.bases),
     )  # fmt: skip
     uses = (PayloadUse(action=action, sha256=sha256, size=size) for sha256, size in proposal.payloads().items())
     PayloadUse.objects.bulk_create(uses, ignore_conflicts=True)

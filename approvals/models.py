@@ -216,8 +216,10 @@ class Edit(models.Model):
     by = models.ForeignKey(Member, models.PROTECT, related_name="+")
     digest_before = models.CharField(max_length=64)
     arguments_before = models.JSONField()
+    bases_before = models.JSONField(null=True)  # null: of before this was kept
     digest = models.CharField(max_length=64)
     arguments = models.JSONField()
+    bases = models.JSONField(null=True)
     at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

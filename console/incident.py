@@ -16,7 +16,6 @@ from django.db import transaction
 from django.forms import model_to_dict
 
 from approvals import payloads
-from approvals.digest import canonical
 from approvals.models import Action, PayloadUse
 from console.workspaces import audit, audit_search, db
 from console.workspaces.audit_search import Sought
@@ -26,6 +25,7 @@ from sandboxes import answers, outputs
 from sandboxes.models import Artifact, Command, Sandbox
 
 from . import audited
+from . import incident_texts as texts
 from .zipped import Zip
 
 PIECE_BYTES = 1 << 20
@@ -35,10 +35,15 @@ Conversation {conversation} of agent {agent} in workspace {workspace}, as export
 manifest.json      name, size and SHA-256 of every file here; `missing` where something is kept no more
 actions/N-ID/      one folder for each call, in the order in which they were proposed:
   action.json      what was called, with which arguments, in which sandbox; every decision; what became of it
-  digest.json      the exact bytes that were decided about: their SHA-256 is `digest` in action.json and in decisions
+  digest.json      the exact bytes that were decided about last: their SHA-256 is `digest` in action.json, and in the
+                   decisions about that text
   command.txt      the exact bytes of the command that ran; content.bin and stdin.bin likewise
   stdout, stderr   what it printed, as kept: `output` in action.json says how much that is of all
   answer.json      what a tool answered, where that is long
+  texts/           only where a person edited the call: 0-proposed is what its agent asked for, 1-edited what the first
+                   edit made of it, and so on; the last is what digest.json above says. Each has its own digest.json,
+                   whose SHA-256 is `proposed_digest` for 0-proposed and `digest` of its row in `edits` in action.json,
+                   and in decisions about that text; and its own command.txt, content.bin and stdin.bin
 payloads/SHA256    contents that calls name by their hash: files written, and the versions that they replaced
 sandboxes.json     the machines that it ran in; artifacts.json: files that were published
 audit/rows.jsonl   the audit rows about any of this
@@ -99,19 +104,18 @@ async def _pieces(head: Head, after: int, ids: list[str], agent: str, conversati
 
 async def _action(archive: Zip, folder: str, action_id: str) -> AsyncIterator[bytes]:
     action, said = await db.read(_said, action_id)
-    files: dict[str, Any] = {"action.json": [_json(said)], "digest.json": [_digested(action)]}
-    for argument, name in (("command", "command.txt"), ("content", "content.bin"), ("stdin", "stdin.bin")):
-        value = action.arguments.get(argument)
-        if isinstance(value, str) and value:
-            files[name] = [value.encode("utf-8", "surrogatepass")]
-        elif isinstance(value, dict) and "sha256" in value:
-            files[name] = payloads.path(value)
+    files: dict[str, Any] = {"action.json": [_json(said)], **texts.last(action)}
     for stream in ("stdout", "stderr"):
         if said["output"][stream]["kept_bytes"]:
             files[stream] = outputs.kept(action_id, stream).pieces()
     if answer := await asyncio.to_thread(answers.kept, action_id):
         files["answer.json"] = [_json(answer)]
+    for folder_of_text, found in await db.read(texts.of_edits, action):
+        files |= {f"texts/{folder_of_text}/{name}": content for name, content in found.items()}
     for name, content in files.items():
+        if content is None:
+            archive.missing(f"{folder}/{name}", texts.LOST)
+            continue
         made = _kept(archive, f"{folder}/{name}", content) if isinstance(content, Path) else None
         async for piece in made or archive.file(f"{folder}/{name}", content):
             yield piece
@@ -136,6 +140,16 @@ def _said(action_id: str) -> tuple[Action, dict[str, Any]]:
     said = {field.attname: getattr(action, field.attname) for field in Action._meta.concrete_fields}
     found = action.decisions.select_related("by__user").order_by("at")
     said["decisions"] = [{**model_to_dict(each), "at": each.at, "name": str(each.by)} for each in found]
+    said["edits"] = [
+        {
+            "at": each.at,
+            "by": each.by_id,
+            "name": str(each.by),
+            "digest_before": each.digest_before,
+            "digest": each.digest,
+        }
+        for each in action.edits.select_related("by__user").order_by("at", "pk")
+    ]
     said["command"] = Command.objects.filter(action_id=action_id).values().first()
     kept = {name: outputs.kept(action_id, name) for name in ("stdout", "stderr")}
     said["output"] = {
@@ -143,13 +157,6 @@ def _said(action_id: str) -> tuple[Action, dict[str, Any]]:
         for name, each in kept.items()
     }
     return action, said
-
-
-def _digested(action: Action) -> bytes:
-    return canonical(
-        workspace=action.workspace_id, agent=action.agent_id, profile=action.profile, tool=action.tool,
-        tool_version=action.tool_version, arguments=action.arguments, bases=action.bases,
-    )  # fmt: skip
 
 
 def _contents(workspace_id: str, agent: str, conversation: str) -> list[str]:

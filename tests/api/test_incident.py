@@ -8,13 +8,15 @@ import zipfile
 
 import pytest
 
-from approvals import decisions, gate, payloads
+from approvals import decisions, edits, gate, payloads
+from approvals.models import Action, Edit
 from console import zipped
 from console.workspaces import audit, audit_export, db, permissions
 from console.workspaces.models import AuditEntry
 from sandboxes import outputs
+from tests import people
 from tests.api.conftest import limited_key, make_sandbox
-from tests.approvals.proposals import pending
+from tests.approvals.proposals import pending, run
 
 pytestmark = pytest.mark.anyio
 COMMAND = "printf '‮\t\\0'; " + "# " * 4000
@@ -150,3 +152,46 @@ async def test_a_large_file_goes_through_without_being_held():
     grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert size > 100_000
     assert grown_mb < 20
+
+
+async def test_each_text_of_an_edited_call_is_in_it_and_proves_its_digest(place, ask):
+    def rows():
+        dan = people.member(place.workspace, "dan", *permissions.PRESETS["reviewer"])
+        caller = place.caller(place.scout)
+        arguments = {"path": "/work/a", "content": "proposed", "mode": None}
+        call = {"tool": "write", "kind": "write", "conversation": "march", "sandbox_id": place.sandbox.pk}
+        place.sandbox.conversation = "march"
+        place.sandbox.save()
+        action = pending(caller, arguments=arguments, bases={"/work/a": None}, **call)
+        texts = [(action.digest, "proposed")]
+        for path, content in (("/work/b", "moved"), ("/work/b", "moved twice")):
+            was = Action.objects.get(pk=action.pk)
+            edited = run(
+                caller, arguments={**arguments, "path": path, "content": content}, bases={path: "f" * 64},
+                profile=was.profile, **call,
+            )  # fmt: skip
+            texts.append((edits.put(was, edited, by=place.bob, digest_before=was.digest).digest, content))
+        decisions.decide(Action.objects.get(pk=action.pk), "approve", by=dan, digest=texts[-1][0])
+        return action, texts
+
+    action, texts = await db.write(rows)
+    archive, _ = opened(await get(ask, place))
+    at = f"actions/0001-{action.pk}"
+    for folder, (digest, content) in zip(("0-proposed", "1-edited", "2-edited"), texts, strict=True):
+        assert hashlib.sha256(archive.read(f"{at}/texts/{folder}/digest.json")).hexdigest() == digest, folder
+        assert archive.read(f"{at}/texts/{folder}/content.bin") == content.encode()
+    said = json.loads(archive.read(f"{at}/action.json"))
+    assert (said["proposed_digest"], said["digest"]) == (texts[0][0], texts[-1][0])
+    assert [each["digest"] for each in said["edits"]] == [digest for digest, _ in texts[1:]]
+    assert archive.read(f"{at}/content.bin") == b"moved twice"
+    assert b"texts/" in archive.read("README.txt")
+
+
+async def test_a_document_that_cannot_be_made_again_is_said_to_be_missing_and_never_made_up(place, ask):
+    await test_each_text_of_an_edited_call_is_in_it_and_proves_its_digest(place, ask)
+    await db.write(lambda: Edit.objects.update(bases_before=None, bases=None))
+    archive, _ = opened(await get(ask, place))
+    missing = {each["name"]: each for each in json.loads(archive.read("manifest.json"))["files"] if "missing" in each}
+    assert [name for name in missing if name.endswith("0-proposed/digest.json")]
+    assert any(name.endswith("0-proposed/content.bin") for name in archive.namelist())
+    assert any(name.endswith("2-edited/digest.json") for name in archive.namelist())
