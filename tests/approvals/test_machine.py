@@ -1,5 +1,6 @@
 """Agents, deciders, workers, a clock and crashes in any order: one decision, at most one execution, every end named."""
 
+import os
 from contextlib import suppress
 from datetime import timedelta
 
@@ -21,7 +22,7 @@ from tests.approvals.crashes import dies_at
 from tests.approvals.proposals import run
 
 pytestmark = pytest.mark.database
-EXAMPLES, STEPS = 40, 30
+EXAMPLES, STEPS = int(os.environ.get("SANDGATE_EXAMPLES", "12")), 30  # each run takes others; for a night: 1000
 
 
 class Approvals(RuleBasedStateMachine):
