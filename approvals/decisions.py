@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from console.workspaces import audit, ledger, permissions
-from console.workspaces.errors import Invalid, PermissionDenied
+from console.workspaces.errors import Conflict, Invalid, PermissionDenied
 from console.workspaces.keys import Caller
 from console.workspaces.members import by_need
 from console.workspaces.models import Member, Workspace
@@ -39,25 +39,34 @@ def decide(
     """The action as decided, or still pending when it needs another approval. `view`: what was shown, which approving
     on a page takes. Raises PermissionDenied, Invalid, WrongDigest, NotSeen, or AlreadyDecided naming who was first."""
     reason = reason.strip()
-    _check(action, verdict, by=by, digest=digest, reason=reason)
+    if action.plan_id:
+        raise Conflict(f"{action.pk} is an item of plan {action.plan_id}, which is decided as a whole. Decide that.")
+    check(action, verdict, by=by, digest=digest, reason=reason)
     if verdict == "approve" and via == "page" and not _shows(view, action, by):
         raise NotSeen(action.pk)
     ledger.hold(action.workspace_id)  # approvals are counted one after the other
-    told = _told(action, by, via, view)
-    if verdict == "approve" and votes.is_one_of_more(action, by=by, digest=digest):
-        votes.record(action, verdict, by=by, digest=digest, reason=reason, via=via, told=told)
-    elif _moved(action, verdict, by=by, digest=digest, reason=reason, told=told):
-        votes.keep(action, verdict, by=by, digest=digest, reason=reason, via=via)
-        if verdict == "deny":
-            memory.count_denial(action)
-    else:
-        raise AlreadyDecided(already(action.pk))
+    count(action, verdict, by=by, digest=digest, reason=reason, via=via, told=told_of(action, by, via, view))
+    if verdict == "deny":
+        memory.count_denial(action)
     action.refresh_from_db()
     twins.settle(action, verdict, by=by, reason=reason, via=via)
     return action
 
 
-def _check(action: Action, verdict: str, *, by: Member, digest: str, reason: str) -> None:
+def count(
+    action: Action, verdict: str, *, by: Member, digest: str, reason: str, via: str, told: dict[str, Any]
+) -> None:
+    """One vote of those it takes, or the end of the wait. In a transaction that holds the workspace, and has checked.
+    Raises AlreadyDecided."""
+    if verdict == "approve" and votes.is_one_of_more(action, by=by, digest=digest):
+        votes.record(action, verdict, by=by, digest=digest, reason=reason, via=via, told=told)
+    elif _moved(action, verdict, by=by, digest=digest, reason=reason, told=told):
+        votes.keep(action, verdict, by=by, digest=digest, reason=reason, via=via)
+    else:
+        raise AlreadyDecided(already(action.pk))
+
+
+def check(action: Action, verdict: str, *, by: Member, digest: str, reason: str) -> None:
     check_may_decide(action, verdict, by=by)
     if verdict not in VERDICTS:
         raise Invalid(f"A verdict is approve or deny, not {verdict!r}.", field="verdict")
@@ -75,7 +84,7 @@ def _shows(view: View | None, action: Action, by: Member) -> bool:
     return view is not None and (view.action_id, view.member_id, view.digest) == (action.pk, by.pk, action.digest)
 
 
-def _told(action: Action, by: Member, via: str, view: View | None) -> dict[str, Any]:
+def told_of(action: Action, by: Member, via: str, view: View | None) -> dict[str, Any]:
     """For the audit row: through which door, when it was shown, and whether they decide for what is their own."""
     shown = {"shown_at": view.shown_at.isoformat(timespec="milliseconds")} if view else {}
     return {"via": via, **shown, **({"self": True} if selves.why(action, by) else {})}
@@ -109,6 +118,11 @@ def check_may_decide(action: Action, verdict: str, *, by: Member) -> None:
 
 def decide_by_key(action: Action, verdict: str, *, caller: Caller, digest: str, reason: str = "") -> Action:
     """As `decide`, for a member's key, where the workspace has turned deciding by key on. Never for an agent's."""
+    return decide(action, verdict, by=by_key(caller), digest=digest, reason=reason, via="api")
+
+
+def by_key(caller: Caller) -> Member:
+    """The member who decides with this key. Raises PermissionDenied."""
     if caller.is_agent:
         raise PermissionDenied("An agent's key never decides. A reviewer decides in the console.")
     caller.need(permissions.APPROVALS_REVIEW)
@@ -117,8 +131,7 @@ def decide_by_key(action: Action, verdict: str, *, caller: Caller, digest: str, 
             "Deciding by key is off in this workspace. A member with `workspace:manage` can turn it on; until then "
             "reviewers decide in the console."
         )
-    member = Member.objects.select_related("user", "workspace").get(pk=caller.member_id)
-    return decide(action, verdict, by=member, digest=digest, reason=reason, via="api")
+    return Member.objects.select_related("user", "workspace").get(pk=caller.member_id)
 
 
 def already(action_id: str) -> str:

@@ -2,7 +2,7 @@
 runs. Free text is not in it. Pure."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import rfc8785
@@ -50,6 +50,11 @@ def canonical(
             "valid Unicode.",
             field="arguments",
         ) from error
+
+
+def of_digests(scheme: str, digests: Iterable[str]) -> str:
+    """Over several at once, in their order: what a plan is decided by."""
+    return hashlib.sha256(rfc8785.dumps([scheme, *digests])).hexdigest()
 
 
 def reference(content: bytes) -> dict[str, Any]:

@@ -29,6 +29,8 @@ def check_may_edit(action: Action, *, by: Member) -> None:
     if by.workspace_id != action.workspace_id:
         raise PermissionDenied(f"{by} is no member of the workspace of {action.pk}.")
     by_need(by, permissions.APPROVALS_REVIEW)
+    if action.plan_id:
+        raise Conflict("An item of a plan is approved as it is or left out. Leave it out; say what to send instead.")
     if action.status != "pending":
         raise AlreadyDecided(already(action.pk))
     agent = action.agent

@@ -24,6 +24,12 @@ class NotSeen(Conflict):
         )
 
 
+class ItemDenied(SandgateError):
+    """A plan with an item that a rule, or a denial of a moment ago, says no to: none of it is asked about."""
+
+    code = "denied"
+
+
 class NoReviewer(Conflict):
     code = "no_reviewer"
 

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any
 
 from django.db import transaction
@@ -23,10 +24,12 @@ from . import halting, memory, payloads, policy, room, same, states
 from .digest import digest
 from .errors import NotEnabled, PassSpent
 from .models import Action, Execution, PayloadUse
+from .plans import order
 from .rules import finding
 
 PENDING_FOR = timedelta(hours=24)
 APPROVED_FOR = timedelta(minutes=10)
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -118,22 +121,40 @@ def submit(proposal: Proposal) -> Wait | Pass:
     agent, verdict = _judged(proposal)
     if verdict.effect == "ask" and not proposal.idempotency_key and (other := same.joinable(proposal)):
         return Wait(other.pk, joined=True)
+    if refused := _refused(proposal, key, agent, verdict):
+        return refused
+    if agent is None or verdict.effect == "allow":
+        return _start_at_once(proposal, key, verdict)
+    room.check(agent, more_bytes=sum(proposal.payloads().values()))
+    return Wait(ask(proposal, agent, why=verdict.why, under=list(verdict.under)).pk)
+
+
+def refused(proposal: Proposal) -> Wait | None:
+    """Recorded as denied, when a rule or a person a moment ago says no to it; else None, and nothing is recorded."""
+    agent, verdict = _judged(proposal)
+    return _refused(proposal, proposal.digest(), agent, verdict)
+
+
+def _refused(proposal: Proposal, key: str, agent: Agent | None, verdict: policy.Verdict) -> Wait | None:
     if verdict.effect == "deny":
         return _deny_at_once(proposal, key, verdict)
     if agent and proposal.kind != "read" and (denied := memory.cooling(agent, key)):
         return _deny_again(proposal, denied)
-    if agent is None or verdict.effect == "allow":
-        return _start_at_once(proposal, key, verdict)
-    room.check(agent, more_bytes=sum(proposal.payloads().values()))
+    return None
+
+
+def ask(proposal: Proposal, agent: Agent, *, why: str, told: Mapping[str, Any] = NOTHING, **fields: Any) -> Action:
+    """Recorded, and a person's to decide. In the caller's transaction, which has judged it and looked for room."""
     proposal, denied_before = memory.reminded(proposal)
+    fields = {"expires_at": timezone.now() + PENDING_FOR, **fields}
     action = _record(
-        proposal, key, status="pending", asked=True, why_asked=verdict.why[:200], under=list(verdict.under),
-        expires_at=timezone.now() + PENDING_FOR, approvals_needed=agent.approvals_needed, denied_before=denied_before,
+        proposal, proposal.digest(), status="pending", asked=True, why_asked=why[:200],
+        approvals_needed=agent.approvals_needed, denied_before=denied_before, **fields,
     )  # fmt: skip
     # Not the environment: it may hold secrets, and the digest binds it.
     about = {name: proposal.profile.get(name) for name in ("image", "network", "settings_version")}
-    states.announce(action, status="pending", actor=caller.actor, profile=about)
-    return Wait(action.pk)
+    states.announce(action, status="pending", actor=proposal.caller.actor, profile=about, **told)
+    return action
 
 
 def looks_first(proposal: Proposal) -> bool:
@@ -183,24 +204,12 @@ def _mode(agent: Agent | None, proposal: Proposal) -> str:
 def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
     caller = proposal.caller
     action = Action(
-        workspace_id=caller.workspace_id,
-        agent_id=caller.agent_id,
-        key_id=caller.key_id,
-        conversation=proposal.conversation,
-        parent_action=proposal.parent_action,
-        sandbox_id=proposal.sandbox_id,
-        tool=proposal.tool,
-        tool_version=proposal.tool_version,
-        arguments=dict(proposal.arguments),
-        bases=dict(proposal.bases),
-        profile=dict(proposal.profile),
-        digest=digest_,
-        proposed_digest=digest_,
-        reason=proposal.reason,
-        flags=list(proposal.flags),
-        idempotency_key=proposal.idempotency_key,
-        **fields,
-    )
+        workspace_id=caller.workspace_id, agent_id=caller.agent_id, key_id=caller.key_id,
+        sandbox_id=proposal.sandbox_id, conversation=proposal.conversation, parent_action=proposal.parent_action,
+        reason=proposal.reason, tool=proposal.tool, tool_version=proposal.tool_version,
+        arguments=dict(proposal.arguments), bases=dict(proposal.bases), profile=dict(proposal.profile), digest=digest_,
+        proposed_digest=digest_, flags=list(proposal.flags), idempotency_key=proposal.idempotency_key, **fields,
+    )  # fmt: skip
     rows.insert(action)
     uses = (PayloadUse(action=action, sha256=sha256, size=size) for sha256, size in proposal.payloads().items())
     PayloadUse.objects.bulk_create(uses)
@@ -255,7 +264,7 @@ def start(action_id: str) -> Pass | None:
     action = Action.objects.select_related("agent").get(pk=action_id)
     if action.status != "approved" or _stopped(action):
         return None
-    in_time = Q(start_by__gt=Now())
+    in_time = Q(start_by__gt=Now()) & order.in_turn()
     if not states.advance(
         action, old="approved", new="running", actor=audit.SYSTEM, where=in_time, started_at=timezone.now()
     ):

@@ -82,14 +82,15 @@ def suspended(agent_id: str) -> bool:
 
 def count_denial(action: Action) -> None:
     """In the transaction of a denial, which holds the workspace: the third within half an hour suspends. Of identical
-    proposals that were one card only one counts, and those before a lift never count again."""
+    proposals that were one card, and of a plan, only one counts, and those before a lift never count again."""
     if action.agent_id is None:
         return
     since = timezone.now() - SUSPEND_WITHIN
     lifted_at = Suspension.objects.filter(agent_id=action.agent_id).order_by("-lifted_at").values_list("lifted_at")
     since = max([since, *(at for (at,) in lifted_at[:1] if at)])
     denied = Action.objects.filter(agent_id=action.agent_id, status="denied", decided_by="reviewer")
-    found = denied.filter(decided_at__gt=since).values("digest", "decided_at").distinct().count()
+    each = denied.filter(decided_at__gt=since).values_list("plan_id", "digest", "decided_at")
+    found = len({plan_id or (digest, at) for plan_id, digest, at in each})
     if found >= DENIALS_THAT_SUSPEND and not suspended(action.agent_id):
         _suspend(action, f"{found} denials within {SUSPEND_WITHIN // timedelta(minutes=1)} minutes.")
 

@@ -16,6 +16,7 @@ from console.workspaces.models import Agent, Key, Member, Workspace, id_field
 
 from . import states
 from .notices.models import Webhook as Webhook
+from .plans.models import Plan as Plan
 from .rules.models import Grant as Grant
 from .rules.models import Rule as Rule
 
@@ -28,9 +29,11 @@ class ActionQuerySet(models.QuerySet["Action"]):
         return self.filter(status="pending")
 
     def cards(self) -> ActionQuerySet:
-        """Of identical pending ones only the first, which stands for all."""
+        """Of identical pending ones, and of a plan's, only the first, which stands for all."""
         outer = {name: OuterRef(name) for name in ("agent", "sandbox_id", "digest")}
-        return self.filter(~Exists(Action.objects.pending().filter(pk__lt=OuterRef("pk"), **outer)))
+        same = Action.objects.pending().filter(pk__lt=OuterRef("pk"), plan=None, **outer)
+        before = Action.objects.pending().filter(plan=OuterRef("plan"), plan_place__lt=OuterRef("plan_place"))
+        return self.filter(~Exists(before) & (Q(plan__isnull=False) | ~Exists(same)))
 
     def open(self) -> ActionQuerySet:
         return self.filter(status__in=states.OPEN)
@@ -44,7 +47,7 @@ class ActionQuerySet(models.QuerySet["Action"]):
     def joinable(self) -> ActionQuerySet:
         """What waits or waited for a person and whose outcome its agent has not been given yet."""
         fresh = Q(ended_at=None) | Q(ended_at__gt=timezone.now() - JOIN_WITHIN)
-        return self.filter(fresh, asked=True, delivered_at=None)
+        return self.filter(fresh, asked=True, delivered_at=None, plan=None)  # an item runs in its plan's order
 
 
 class Action(models.Model):
@@ -57,6 +60,8 @@ class Action(models.Model):
     conversation = models.CharField(max_length=200, blank=True)
     parent_action = models.CharField(max_length=40, blank=True)
     sandbox_id = models.CharField(max_length=40)
+    plan = models.ForeignKey(Plan, models.PROTECT, null=True, related_name="items")
+    plan_place = models.PositiveSmallIntegerField(null=True)  # from 1
 
     tool = models.CharField(max_length=40)
     tool_version = models.PositiveSmallIntegerField(default=1)
@@ -106,6 +111,7 @@ class Action(models.Model):
             ),
             models.CheckConstraint(condition=~Q(status="pending") | Q(asked=True), name="action_pending_was_asked"),
             models.UniqueConstraint(fields=["key", "idempotency_key"], name="action_idempotency_key_once"),
+            models.UniqueConstraint(fields=["plan", "plan_place"], name="action_plan_place_once"),
         ]
         indexes = [
             models.Index(fields=["workspace", "status", "created_at"], name="action_queue"),

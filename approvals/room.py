@@ -19,23 +19,28 @@ PROPOSALS_A_MINUTE = 60
 PAYLOAD_BYTES = 200 << 20  # over all open actions of an agent
 
 
-def check(agent: Agent, *, more_bytes: int) -> None:
-    """Raises NoReviewer or TooMany. `more_bytes`: of contents that would be kept for this call."""
+def check(agent: Agent, *, more_bytes: int, more: int = 1) -> None:
+    """Raises NoReviewer or TooMany. `more_bytes`: of contents that would be kept for this call. `more`: how many calls
+    it is; all of a plan's wait as one proposal, and each counts for the pace."""
     _check_reviewers(agent)
-    own = Action.objects.filter(agent=agent)
-    if own.pending().count() >= OPEN_PROPOSALS:
+    if _open(agent) >= OPEN_PROPOSALS:
         raise TooMany(
             f"{agent.name} has {OPEN_PROPOSALS} proposals waiting for a person. Wait for one, or cancel one.",
             retry_after=30,
         )
-    check_pace(agent)
+    check_pace(agent, more=more)
     _check_payload(agent, more_bytes)
 
 
-def check_pace(agent: Agent) -> None:
+def _open(agent: Agent) -> int:
+    pending = Action.objects.filter(agent=agent).pending()
+    return pending.filter(plan=None).count() + pending.exclude(plan=None).values("plan").distinct().count()
+
+
+def check_pace(agent: Agent, *, more: int = 1) -> None:
     """Of what asked, and of what was denied at once: that costs nobody's attention, and rows all the same."""
     lately = Action.objects.filter(agent=agent, created_at__gt=timezone.now() - timedelta(minutes=1))
-    if lately.filter(Q(asked=True) | Q(status="denied")).count() >= PROPOSALS_A_MINUTE:
+    if lately.filter(Q(asked=True) | Q(status="denied")).count() + more > PROPOSALS_A_MINUTE:
         raise TooMany(f"{agent.name} proposed {PROPOSALS_A_MINUTE} times within a minute. Slow down.", retry_after=60)
 
 

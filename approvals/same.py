@@ -24,7 +24,7 @@ def done_already(proposal: "Proposal") -> Action | None:
         return None
     own = Action.objects.joinable().filter(agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id)
     done = own.filter(tool=proposal.tool, status="succeeded").order_by("-created_at")
-    return next((action for action in done if _is_call_of(action, proposal)), None)
+    return next((action for action in done if is_call_of(action, proposal)), None)
 
 
 def of_key(proposal: "Proposal") -> QuerySet[Action]:
@@ -38,14 +38,14 @@ def earlier(proposal: "Proposal") -> Action | None:
     if known is None:
         return None
     same = all(getattr(known, name) == getattr(proposal, name) for name in ("conversation", "reason", "parent_action"))
-    if not same or not _is_call_of(known, replace(proposal, profile=known.profile)):
+    if not same or not is_call_of(known, replace(proposal, profile=known.profile)):
         raise IdempotencyMismatch(
             f"This Idempotency-Key came with another body before, for {known.pk}. Send a new one with a new body."
         )
     return known
 
 
-def _is_call_of(action: Action, proposal: "Proposal") -> bool:
+def is_call_of(action: Action, proposal: "Proposal") -> bool:
     """The same call, whatever has become of the files that it names."""
     same = replace(proposal, bases=action.bases).digest()
     return (same, proposal.sandbox_id) == (action.proposed_digest or action.digest, action.sandbox_id)
@@ -54,7 +54,7 @@ def _is_call_of(action: Action, proposal: "Proposal") -> bool:
 def joinable(proposal: "Proposal") -> Action | None:
     own = Action.objects.joinable().filter(agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id)
     for action in own.filter(tool=proposal.tool).order_by("-created_at"):
-        if _is_call_of(action, proposal) and (action.bases == proposal.bases or _left_it_so(action, proposal)):
+        if is_call_of(action, proposal) and (action.bases == proposal.bases or _left_it_so(action, proposal)):
             return action
     return None
 

@@ -17,22 +17,25 @@ from .errors import NotSeen
 from .models import Action, View
 
 
-def show(action: Action, *, to: Member, session: str) -> str:
-    """The token to send after the last line. The same session is given the same one again."""
-    view, _ = View.objects.get_or_create(action=action, member=to, digest=action.digest, session=_named(session))
+def show(action: Action, *, to: Member, session: str, digest: str = "") -> str:
+    """The token to send after the last line. The same session is given the same one again. `digest`: of all that was
+    shown, where that is more than the action; as below."""
+    digest = digest or action.digest
+    view, _ = View.objects.get_or_create(action=action, member=to, digest=digest, session=_named(session))
     return _token(view)
 
 
-def seen(action: Action, *, by: Member, session: str, token: str) -> View:
+def seen(action: Action, *, by: Member, session: str, token: str, digest: str = "") -> View:
     """The view that `token` came with, of what the action is now. Raises NotSeen."""
-    view = of(action, by=by, session=session)
+    view = of(action, by=by, session=session, digest=digest)
     if view is None or not hmac.compare_digest(_token(view).encode(), token.encode()):
         raise NotSeen(action.pk)
     return view
 
 
-def of(action: Action, *, by: Member, session: str) -> View | None:
-    return View.objects.filter(action=action, member=by, digest=action.digest, session=_named(session)).first()
+def of(action: Action, *, by: Member, session: str, digest: str = "") -> View | None:
+    bound = {"digest": digest or action.digest, "session": _named(session)}
+    return View.objects.filter(action=action, member=by, **bound).first()
 
 
 def read_to_end(*, by: Member, session: str) -> set[str]:

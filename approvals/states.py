@@ -65,6 +65,10 @@ def advance(
             return False
         reason = {"reason": fields["end_reason"]} if "end_reason" in fields else {}
         announce(action, status=new, actor=actor, **reason, **(told or {}))
+        if action.plan_id and new in ENDED:
+            from .plans import order  # which moves others by this very function
+
+            order.follow(action, old=old, new=new, actor=actor, fields=fields, told=told or {})
         if by := fields.get("decided_by"):
             seconds = (timezone.now() - action.created_at).total_seconds()
             counters.decided(new, decided_by=by, seconds=seconds if old == "pending" else None)

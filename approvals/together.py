@@ -13,8 +13,10 @@ from console.workspaces.models import Member
 from . import decisions, showing
 from .errors import NotSeen
 from .models import Action, View
+from .plans import deciding
 
 COUNTED = "Your approval counts. It needs another reviewer."
+OF_A_PLAN = "It is a plan: open it, and approve those of its items that shall run. Nothing was decided."
 NOT_READ = "Not read yet: open it and read it to its end, then it can be approved. Nothing was decided."
 
 
@@ -39,8 +41,12 @@ def decide_each(
 
 
 def _one(action: Action, verdict: str, *, by: Member, session: str, reason: str) -> Became:
+    if action.plan_id and verdict == "approve":
+        return Became(action, OF_A_PLAN)
     try:
-        view = _read(action, by=by, session=session) if verdict == "approve" else None
+        if verdict == "deny":
+            return Became(deny(action, by=by, reason=reason))
+        view = _read(action, by=by, session=session)
         decided = decisions.decide(action, verdict, by=by, digest=action.digest, reason=reason, via="page", view=view)
     except NotSeen:
         return Became(action, NOT_READ)
@@ -48,6 +54,17 @@ def _one(action: Action, verdict: str, *, by: Member, session: str, reason: str)
         action.refresh_from_db()
         return Became(action, error.detail)
     return Became(decided, COUNTED if decided.status == "pending" else "")
+
+
+def deny(action: Action, *, by: Member, reason: str) -> Action:
+    """With all of its plan, when it is an item of one."""
+    if action.plan is None:
+        return decisions.decide(action, "deny", by=by, digest=action.digest, reason=reason, via="page")
+    action.refresh_from_db()
+    if action.status != "denied":  # with an item of the same plan, a moment ago
+        deciding.decide(action.plan, "deny", by=by, digest=deciding.digest_of(action.plan), reason=reason, via="page")
+        action.refresh_from_db()
+    return action
 
 
 def _read(action: Action, *, by: Member, session: str) -> View:

@@ -20,16 +20,18 @@ MERGED = "merged"
 def of(action: Action) -> QuerySet[Action]:
     """The others that wait for the same decision, the oldest first."""
     same = Action.objects.pending().filter(
-        agent_id=action.agent_id, sandbox_id=action.sandbox_id, digest=action.digest, agent__isnull=False
+        agent_id=action.agent_id, sandbox_id=action.sandbox_id, digest=action.digest, agent__isnull=False, plan=None
     )
+    if action.plan_id:  # it runs in its plan's order, whoever else asks for the same
+        return same.none()
     return same.exclude(pk=action.pk).order_by("pk")
 
 
 def ids_of(actions: Iterable[Action]) -> dict[str, list[str]]:
     """By action, the ids of the others; one question for a whole queue."""
-    pending = [action for action in actions if action.status == "pending"]
-    found: dict[tuple[str | None, str, str], list[str]] = {}
-    for action in Action.objects.pending().filter(digest__in={action.digest for action in pending}).order_by("pk"):
+    pending = [action for action in actions if action.status == "pending" and not action.plan_id]
+    waiting, found = Action.objects.pending().filter(plan=None), dict[tuple[str | None, str, str], list[str]]()
+    for action in waiting.filter(digest__in={action.digest for action in pending}).order_by("pk"):
         found.setdefault(_same(action), []).append(action.pk)
     return {action.pk: [pk for pk in found.get(_same(action), ()) if pk != action.pk] for action in pending}
 

@@ -125,7 +125,7 @@ async def propose(
         proposal, seen = await based.on_what_is_there(proposal)
     if proposal.payloads():
         await db.read(gate.check_room, proposal)
-    proposal = await _kept(proposal, seen)
+    proposal = await kept(proposal, seen)
     hub = host.hub()
     hub.boxes.protect(sandbox_id, protection.of(agent) if agent else None)
     answer = await hub.ask(hub.dispatcher.submit(proposal, content))
@@ -206,7 +206,7 @@ def _checked(
     return checked, (*told, *flagging.of(module.NAME, checked, agent))
 
 
-async def _kept(proposal: gate.Proposal, seen: list[bytes]) -> gate.Proposal:
+async def kept(proposal: gate.Proposal, seen: list[bytes]) -> gate.Proposal:
     """Its contents on disk, and out of memory: from here on it may wait for a person. `seen`: what it would replace,
     and what it would make of it."""
     for content in seen:

@@ -23,14 +23,14 @@ from .toolsets.two import edit
 VERSION_DIGITS = 12
 
 
-async def on_what_is_there(proposal: gate.Proposal) -> tuple[gate.Proposal, list[bytes]]:
+async def on_what_is_there(proposal: gate.Proposal, *, is_asked: bool = False) -> tuple[gate.Proposal, list[bytes]]:
     """The proposal, bound to it, and the contents to keep. Raises FileError when it could not be done now: nobody is
-    asked for what is refused anyway."""
+    asked for what is refused anyway. `is_asked`: a person sees it, whatever a rule would say of it alone."""
     if proposal.tool == unseal.NAME:  # what it holds is nobody's here
         await _check_is_there(proposal.sandbox_id, proposal.arguments["path"])
         return proposal, []
     if proposal.tool == edit.NAME:
-        return await _drafted(proposal)
+        return await _drafted(proposal, is_asked=is_asked)
     path = proposal.arguments["path"]
     file = await _looked(proposal.sandbox_id, path)
     _check_version(proposal.arguments, file)
@@ -42,9 +42,9 @@ async def on_what_is_there(proposal: gate.Proposal) -> tuple[gate.Proposal, list
     return replace(proposal, replaced={file.sha256: len(file.content)}), [file.content]
 
 
-async def _drafted(proposal: gate.Proposal) -> tuple[gate.Proposal, list[bytes]]:
+async def _drafted(proposal: gate.Proposal, *, is_asked: bool) -> tuple[gate.Proposal, list[bytes]]:
     """One that nothing asks about is judged where it is made, and may be carried over there."""
-    if not await db.read(gate.looks_first, proposal):
+    if not is_asked and not await db.read(gate.looks_first, proposal):
         return proposal, []
     hub = host.hub()
     found = await hub.ask(_draft(hub, proposal.sandbox_id, proposal.arguments))

@@ -23,6 +23,7 @@ from django.db import transaction
 from approvals import again, gate, payloads
 from approvals.errors import TooMany
 from approvals.models import Action
+from approvals.plans import order
 from console.workspaces import bus, db, ledger
 from console.workspaces.errors import SandgateError
 
@@ -105,7 +106,8 @@ def lose(pass_: gate.Pass) -> bool:
 
 
 def approved() -> list[tuple[str, str]]:
-    return list(Action.objects.filter(status="approved").order_by("decided_at").values_list("pk", "sandbox_id"))
+    found = Action.objects.filter(order.in_turn(), status="approved")
+    return list(found.order_by("decided_at").values_list("pk", "sandbox_id"))
 
 
 def interrupted() -> list[tuple[str, str]]:
@@ -233,7 +235,7 @@ class Dispatcher:
         """To its reviewers, when it is an edit that still holds; else to its agent, with the file as it is now."""
         why = f"Nothing was written. {path} is no longer the version that this {action.tool} was made for."
         why += " It leads through a link now." if is_linked else ""
-        if action.tool != edit.NAME:
+        if action.tool != edit.NAME or action.plan_id:  # carried over, it would come after those behind it
             await db.write(gate.supersede, action, why, code="stale_edit")
             return
         try:

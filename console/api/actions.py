@@ -24,6 +24,7 @@ async def list_actions(
     agent: str | None = None,
     sandbox: str | None = None,
     conversation: str | None = None,
+    plan: str | None = None,
     undelivered: bool = False,
     limit: schemas.Limit = 50,
     cursor: schemas.Cursor | None = None,
@@ -31,6 +32,7 @@ async def list_actions(
     """List actions. Newest first; outcomes here are without output. `undelivered`: those that waited for a person, have
     ended, and whose agent has not been given the outcome yet."""
     asked = {"status": status, "agent_id": agent, "sandbox_id": sandbox, "conversation": conversation}
+    asked["plan_id"] = plan
     wanted = {name: value for name, value in asked.items() if value is not None}
     found, more = await db.read(_list, caller(request), wanted, undelivered, limit, cursor)
     return schemas.Actions(

@@ -17,6 +17,7 @@ from . import (
     me,
     members,
     packs,
+    plans,
     raw_files,
     rules,
     sandboxes,
@@ -47,8 +48,8 @@ api = Api(
     parser=Parsed(),
 )
 for noun in (
-    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, agents, halts, exceptions, packs, rules,
-    grants, members, keys, audit, incidents, webhooks, workspace, me,
+    sandboxes, commands, events, files, raw_files, artifacts, tools, actions, plans, agents, halts, exceptions, packs,
+    rules, grants, members, keys, audit, incidents, webhooks, workspace, me,
 ):  # fmt: skip
     api.add_router("", noun.router)
 errors.install(api)

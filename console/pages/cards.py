@@ -27,11 +27,11 @@ class Matter:
     undrawable: str = ""
 
 
-def matter(action: Action) -> Matter:
-    """Never raises."""
+def matter(action: Action, anchor: str = "change") -> Matter:
+    """Never raises. `anchor`: how the ids of its changes begin."""
     found = Matter(wants=titles.of(action))
     try:
-        found.sheets, found.facts = list(sheets.of(action)), list(facts.of(action))
+        found.sheets, found.facts = list(sheets.of(action, anchor)), list(facts.of(action))
     except Undrawable as error:
         found.sheets, found.undrawable = [], str(error)
     except Exception:

@@ -14,6 +14,8 @@ from .sheets import Sheet
 
 def editable(action: Action) -> bool:
     """Whether Edit is offered; the form may still say that this text cannot be edited there."""
+    if action.plan_id:
+        return False
     return action.status == "pending" and call_edits.FIELDS.get(action.tool, "") in action.arguments
 
 

@@ -14,7 +14,7 @@ from django.http import Http404, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
-from approvals import decisions
+from approvals import together
 from approvals.models import Action
 from console.workspaces import halts, permissions
 from console.workspaces.errors import NotFound, SandgateError
@@ -71,7 +71,7 @@ def _halted(request: Any, agent: Agent | None, action: Action | None) -> HttpRes
     if action is not None and action.status == "pending":
         with suppress(SandgateError):  # it was decided meanwhile: that keeps nobody from halting
             why = reason.strip() or halts.NO_REASON
-            decisions.decide(action, "deny", by=here.member, digest=action.digest, reason=why, via="page")
+            together.deny(action, by=here.member, reason=why)
     try:
         found = quarantine.halt(here.workspace, agent, by=here.member, reason=reason)
     except SandgateError as caught:

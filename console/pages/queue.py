@@ -21,7 +21,8 @@ from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, denials, downloads, edited, fates, granting, kept, looking, rows, voting
+from . import cards, denials, downloads, edited, fates, granting, kept, looking, plan_cards, rows, voting
+from .reasons import REASONS
 from .shell import LOOK, member_page
 from .words import listed
 
@@ -34,24 +35,23 @@ PARTS = {
 LATELY = 20
 BEFORE = 3
 NOT_SHOWN = "This page did not show you the whole text, so it cannot approve. Open the action again and read it."
-REASONS = ("Not needed", "Too broad", "Wrong place", "Not safe", "Ask me first")
 
 
 @member_page("queue", *LOOK)
 def queue(request: Any, action_id: str = "") -> HttpResponseBase:
     part = request.GET.get("part", "")
     if part == "list":
-        return render(request, "partials/_list.html", {**_list(request), "open_id": request.GET.get("open", "")})
+        return render(request, "partials/_list.html", {**listing(request), "open_id": request.GET.get("open", "")})
     shown = {"card": _card(request, find(request, action_id))} if action_id else {}
     if part == "row" and action_id:
         (row,) = _marked(request, rows.of([shown["card"]["action"]]))
         more = {"row": row, "open_id": request.GET.get("open", ""), **_read(request)}
         return render(request, "partials/_row.html", more)
     if part in PARTS and action_id:
-        return render(request, PARTS[part], shown)
+        return render(request, {**PARTS, **shown["card"].get("parts", {})}[part], shown)
     more = {"open_id": action_id, "suspended": Suspension.objects.open_in(request.here.workspace)}
     more["grants"] = granting.in_force(request)
-    return render(request, "queue/queue.html", {**_list(request), **shown, **more})
+    return render(request, "queue/queue.html", {**listing(request), **shown, **more})
 
 
 @member_page("queue", *LOOK, methods=("POST",))
@@ -87,7 +87,7 @@ def _answer(request: Any, action: Action, refusal: str, *, unsent: str) -> HttpR
     said = {"unsent": unsent, "reason_error" if of_reason else "refusal": refusal}
     if request.htmx:
         return render(request, "partials/_card.html", {"card": {**shown, **said}})
-    page = {**_list(request), "card": {**shown, **said}, "open_id": action.pk}
+    page = {**listing(request), "card": {**shown, **said}, "open_id": action.pk}
     return render(request, "queue/queue.html", page, status=409)
 
 
@@ -123,15 +123,16 @@ def output(request: Any, action_id: str, stream: str) -> HttpResponseBase:
 
 
 def find(request: Any, action_id: str) -> Action:
-    visible = Action.objects.visible_to(request.here.member).select_related("agent__owner__user", "workspace")
+    with_it = ("agent__owner__user", "workspace", "plan__agent")
+    visible = Action.objects.visible_to(request.here.member).select_related(*with_it)
     action = visible.filter(pk=action_id).first()
     if action is None:
         raise Http404
     return action
 
 
-def _list(request: Any) -> dict[str, Any]:
-    asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent")
+def listing(request: Any) -> dict[str, Any]:
+    asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent", "plan")
     ended_at = Coalesce("decided_at", "ended_at")  # nobody decided what expired or was superseded
     lately = asked.exclude(status="pending").order_by(ended_at.desc(), "-created_at")[:LATELY]
     groups = rows.groups(asked.pending().cards())
@@ -154,6 +155,8 @@ def _read(request: Any) -> dict[str, set[str]]:
 
 def _card(request: Any, action: Action) -> dict[str, Any]:
     """All of a card. `may_approve` is the page's; deciding checks again."""
+    if action.plan_id:
+        return plan_cards.card(request, action)
     member, decision = request.here.member, votes.deciding(action)
     matter = cards.matter(action)
     matter.sheets += edited.sheets(action) + denials.sheets(action) if matter.sheets else []

@@ -35,6 +35,7 @@ class Row:
     flags: list[Flag] = field(default_factory=list)
     looking: str = ""  # which colleagues
     twins: list[str] = field(default_factory=list)  # identical proposals that it stands for too
+    items: list[str] = field(default_factory=list)  # of its plan, all that waits with it
 
     @property
     def label(self) -> str:
@@ -53,11 +54,22 @@ class Group:
 def of(actions: Iterable[Action]) -> list[Row]:
     """In the order given; what became of those in the background is asked for once."""
     found = list(actions)
-    commands, same = commands_of(found), twins.ids_of(found)
+    commands, same, planned = commands_of(found), twins.ids_of(found), _planned(found)
     made = [_row(action, commands.get(action.pk)) for action in found]
     for row in made:
         row.twins = same.get(row.action.pk, [])
+        row.items = planned.get(row.action.plan_id or "", []) if row.action.status == "pending" else []
     return made
+
+
+def _planned(actions: list[Action]) -> dict[str, list[str]]:
+    """By plan, its items that wait; one question for a whole queue."""
+    plans = {action.plan_id for action in actions if action.plan_id and action.status == "pending"}
+    found: dict[str, list[str]] = {}
+    if plans:
+        for action in Action.objects.pending().filter(plan__in=plans).order_by("plan_place"):
+            found.setdefault(str(action.plan_id), []).append(action.pk)
+    return found
 
 
 def _row(action: Action, command: Command | None) -> Row:

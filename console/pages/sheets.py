@@ -40,7 +40,7 @@ class Sheet:
         return counts(self.survey) if self.survey else ""
 
 
-def of(action: Action) -> Iterator[Sheet]:
+def of(action: Action, anchor: str = "change") -> Iterator[Sheet]:
     # What a sheet or a fact shows is taken out of `rest`; what is left is shown as it is, so nothing is ever missing.
     rest = dict(action.arguments)
     if action.tool == "run":
@@ -56,9 +56,9 @@ def of(action: Action) -> Iterator[Sheet]:
         about = ["commands can change it until the sandbox starts again"]
         yield sheet("Protected file", "End of path", about, f"{rest.pop('path')}\n")
     elif action.tool == "write":
-        yield _file(rest, action.bases)
+        yield _file(rest, action.bases, anchor)
     elif action.tool == "edit" and edit.BECOMES in action.bases:
-        yield from _edited(action, rest)
+        yield from _edited(action, rest, anchor)
     if rest:
         yield sheet("Arguments", "End of arguments", ["JSON"], _json(rest))
 
@@ -96,7 +96,7 @@ def _binary(content: Mapping[str, Any]) -> list[str]:
     return ["binary, shown by size and hash", number(int(content["size"]), "byte"), f"SHA-256 {content['sha256']}"]
 
 
-def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
+def _file(rest: dict[str, Any], bases: Mapping[str, str | None], anchor: str) -> Sheet:
     path, content, mode = str(rest.pop("path")), rest.pop("content"), rest.pop("mode", None)
     if path in bases and rest.get("version") == str(bases[path] or "")[:12]:
         rest.pop("version")  # it says what `_replaces` says
@@ -110,20 +110,20 @@ def _file(rest: dict[str, Any], bases: Mapping[str, str | None]) -> Sheet:
     return (
         sheet(name, "End of file", about, text_of(content))
         if old is None
-        else _diff(name, about, old, text_of(content))
+        else _diff(name, about, old, text_of(content), anchor)
     )
 
 
-def _edited(action: Action, rest: dict[str, Any]) -> Iterator[Sheet]:
+def _edited(action: Action, rest: dict[str, Any], anchor: str) -> Iterator[Sheet]:
     """What it makes of the file, which the digest binds; its edits say the same in an agent's way."""
     before = Action.objects.filter(pk=action.parent_action).first() if "carried_over" in action.flags else None
     path, _, _ = str(rest.pop("path")), rest.pop("version"), rest.pop("edits")
-    yield _change(draw.one_line(path), path, action)
+    yield _change(draw.one_line(path), path, action, anchor)
     if before is not None:
         yield _change(f"{draw.one_line(path)}, as approved in {before.pk}", path, before, "change-before")
 
 
-def _change(name: str, path: str, action: Action, anchor: str = "change") -> Sheet:
+def _change(name: str, path: str, action: Action, anchor: str) -> Sheet:
     """From one kept text to the other. Raises Undrawable."""
     old, new = (kept_text(action.bases.get(side)) for side in (path, edit.BECOMES))
     if old is None or new is None:
@@ -131,7 +131,7 @@ def _change(name: str, path: str, action: Action, anchor: str = "change") -> She
     return _diff(name, [_replaces(path, action.bases)], old, new, anchor)
 
 
-def _diff(name: str, about: list[str], old: str, new: str, anchor: str = "change") -> Sheet:
+def _diff(name: str, about: list[str], old: str, new: str, anchor: str) -> Sheet:
     rows = diff.rows(old, new)
     table, about = diff.table(rows, anchor), [*about, diff.counts(rows)]
     return Sheet(name, "End of file", about, diff=table, anchor=anchor, survey=draw.survey(new))

@@ -15,7 +15,8 @@ from approvals.errors import NotSeen
 from approvals.models import Action
 
 from . import rows
-from .queue import REASONS, find, written
+from .queue import find, written
+from .reasons import REASONS
 from .shell import LOOK, complain, member_page
 
 MOST = 100

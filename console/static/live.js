@@ -67,6 +67,8 @@
   function changed(id, status) {
     const row = rowOf(id), card = one("#card");
     if (row && row.dataset.status !== status) loadRow(id);
+    const items = card?.dataset.ids?.split(" ") || [];
+    if (items.includes(id)) return void (card.dataset.status === "pending" ? loadCard() : loadFate());
     if (card?.dataset.id === id && one("#outcome").dataset.status !== status) {
       // A card that shows a decision keeps what it says about it; only its outcome moves on.
       card.dataset.status === "pending" ? loadCard() : loadFate();
@@ -99,7 +101,7 @@
     const list = one("#list-body");
     if (!list) return;
     document.title = document.title.replace(/^Queue \(\d+\)/, `Queue (${waiting.length})`);
-    const listed = new Set(all(".row").flatMap((row) => [row.dataset.id, ...(row.dataset.twins || "").split(" ")]));
+    const listed = new Set(all(".row").flatMap((row) => [row.dataset.id, ...(row.dataset.twins || "").split(" "), ...(row.dataset.items || "").split(" ")]));
     const fresh = waiting.filter((id) => !listed.has(id));
     if (mayLoad && fresh.length && one("[data-nothing]")) return loadList(); // nothing there that could move
     news(fresh.length);

@@ -26,6 +26,8 @@ BODIES = {
     "call_tool": {"conversation": "c", "arguments": {"command": "true"}},
     "unseal_file": {"path": "x"},
     "publish_artifact": {"path": "x"},
+    "propose_plan": {"conversation": "c", "calls": [{"tool": "run", "arguments": {"command": "true"}}]},
+    "decide_plan": {"verdict": "deny", "digest": "0" * 64, "reason": "no"},
     "cancel_action": {},
     "decide_action": {"verdict": "deny", "digest": "0" * 64, "reason": "no"},
     "make_agent": {"name": "new"},

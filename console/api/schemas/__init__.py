@@ -9,6 +9,7 @@ from .actions import (
 from .files import Artifact, Artifacts, FileEntry, Files, NewArtifact
 from .halts import Halt, Halts, NewHalt
 from .networks import NetworkException, NetworkExceptions, NewNetworkException
+from .plans import NewPlan, NewPlanDecision, Plan
 from .rules import (
     DryRun,
     Grant,
@@ -124,9 +125,12 @@ __all__ = [
     "NewKey",
     "NewMember",
     "NewNetworkException",
+    "NewPlan",
+    "NewPlanDecision",
     "NewSandbox",
     "NewToolCall",
     "PerStream",
+    "Plan",
     "Problem",
     "ProtectedFile",
     "Sandbox",

@@ -34,6 +34,8 @@ class Action(Answer):
     agent_id: str | None
     conversation: str | None
     parent_action: str | None
+    plan_id: str | None
+    plan_place: int | None = Field(description="Of an item of a plan: its place in the order, from 1.")
     sandbox_id: str
     flags: list[str]
     approvals_needed: int
