@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from approvals.models import Action, Grant, Rule
+from approvals.models import Action, Grant, Plan, Rule
 from approvals.notices import acts
 from console.api.urls import api
 from console.workspaces import db, members, permissions
@@ -90,6 +90,11 @@ def filled(place):
         workspace=place.workspace, agent=place.scout, action=action, tool="run", exactly=[["ls"]], given_by=place.bob,
         expires_at=timezone.now() + timedelta(minutes=5),
     )  # fmt: skip
+    plan = Plan.objects.create(
+        workspace=place.workspace, agent=place.scout, conversation="c", sandbox_id=place.sandbox.pk,
+        proposed_digest="0" * 64, expires_at=timezone.now() + timedelta(hours=1),
+    )  # fmt: skip
+    Action.objects.create(tool="run", digest="0" * 64, asked=True, plan=plan, plan_place=1, **where)
     webhook = acts.make(kind="plain", target="https://example.com/hook", by=place.alice)
     ids = {
         "sandbox_id": place.sandbox.pk,
@@ -106,6 +111,7 @@ def filled(place):
         "grant_id": grant.pk,
         "webhook_id": webhook.pk,
         "tool": "run",
+        "plan_id": plan.pk,
     }
     return lambda path: path.format(**ids)
 
@@ -175,7 +181,7 @@ async def test_what_is_not_yours_is_not_there(ask, place, filled, hub, method, p
 async def test_a_body_that_is_no_json_or_has_a_stranger_in_it_is_refused(ask, place, filled, method, path, operation):
     if "requestBody" not in operation or not takes_json(operation):
         return
-    key = place.alices
+    key = place.scouts if operation["x-keys"] == "agent" else place.alices
     if operation["x-permission"] == REVIEW:
         key = await db.write(place.workspace_key, place.bob, permissions.APPROVALS_REVIEW)
     broken = await ask(method, filled(path), key=key, content=b"{")
