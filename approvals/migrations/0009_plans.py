@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0007_notices'),
+        ('approvals', '0008_notice_events'),
         ('workspaces', '0010_tool_modes'),
     ]
 
