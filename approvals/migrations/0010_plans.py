@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('approvals', '0008_notice_events'),
+        ('approvals', '0009_bases_of_edits'),
         ('workspaces', '0010_tool_modes'),
     ]
 
