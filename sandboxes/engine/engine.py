@@ -220,11 +220,10 @@ class Engine:
         for box in [box for box in self._boxes.values() if box.sandbox_id in containers]:
             box.end(reason)  # before its death is seen, which would be called a crash
         await asyncio.to_thread(killing.kill, set(containers.values()))
-        for sandbox_id in containers:
-            try:
-                await self.network.cut(sandbox_id)
-            except NetworkFault as error:
-                log.error("The network of sandbox %s could not be cut before its end: %s", sandbox_id, error)
+        try:
+            await self.network.cut(containers)
+        except NetworkFault as error:
+            log.error("Networks of sandboxes could not be cut before their end: %s", error)
 
     async def erase(self, sandbox_id: str, *, reason: str = "deleted") -> None:
         """Container, volume and disk, whatever there is. Once more does no harm, and goes on after a NotRemoved. Calls

@@ -3,6 +3,10 @@
 import os
 import secrets
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +54,94 @@ def test_many_are_ended_in_one_look(one: str) -> None:
 
 def test_for_no_container_nothing_is_looked_at(tmp_path) -> None:
     assert killing.kill(set(), proc=tmp_path / "none") == 0
+
+
+def listed(groups: Path, container_id: str, *running: subprocess.Popen[bytes]) -> None:
+    """As the kernel's v1 tells who is in the group of a container: a file with a number in each line."""
+    group = groups / "pids" / "docker" / container_id
+    group.mkdir(parents=True)
+    (group / "cgroup.procs").write_text("".join(f"{each.pid}\n" for each in running))
+
+
+def test_a_group_tells_whom_to_kill_and_no_other_process_is_looked_at(
+    one: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "listdir", None)
+    mine = [started(name, one) for name in ("runsc-gofer", "runsc-sandbox")]
+    others = [started("runsc-sandbox", secrets.token_hex(32)), started("exe")]
+    listed(tmp_path, one, others[0], *mine, others[1])
+    try:
+        assert killing.kill({one}, groups=tmp_path) == 2
+        assert [each.wait(5) for each in mine] == [-9, -9]
+        assert [each.poll() for each in others] == [None, None], "a number may be another's by now"
+    finally:
+        for each in (*mine, *others):
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.parametrize("inside", [[], ["exe"]])
+def test_where_a_group_tells_nothing_all_processes_are_looked_at(one: str, tmp_path: Path, inside: list[str]) -> None:
+    others = [started(name) for name in inside]
+    mine = started("runsc-sandbox", one)
+    listed(tmp_path, one, *others)
+    try:
+        assert killing.kill({one, secrets.token_hex(32)}, groups=tmp_path) == 1
+        assert mine.wait(5) == -9
+        assert [each.poll() for each in others] == [None] * len(others)
+    finally:
+        for each in (mine, *others):
+            each.kill()
+            each.wait()
+
+
+def test_no_group_is_found_by_what_is_no_id(tmp_path: Path) -> None:
+    far = started("runsc-sandbox", "../docker")
+    listed(tmp_path, "far", far)
+    try:
+        assert killing.kill({"../docker/far"}, groups=tmp_path) == 0
+        assert far.poll() is None
+    finally:
+        far.kill()
+        far.wait()
+
+
+def unified() -> Path | None:
+    """Where this machine has cgroup v2, if it does: whole, or beside v1."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    return next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
+
+
+@pytest.fixture
+def group(one: str) -> Iterator[Path]:
+    """A real one of v2, where Docker would have it."""
+    if (top := unified()) is None:
+        pytest.skip("this machine has no cgroup v2")
+    made = top / f"test-{one[:12]}" / "docker" / one
+    try:
+        made.mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"no group can be made here: {error}")
+    yield made
+    (made / "cgroup.kill").write_text("1")
+    for each in (made, made.parent, made.parent.parent):
+        for _ in range(100):
+            with suppress(OSError):  # its processes are on their way out
+                each.rmdir()
+                break
+            time.sleep(0.05)
+
+
+def test_a_group_of_v2_dies_whole_while_it_forks(one: str, group: Path) -> None:
+    (group / "cgroup.procs").touch()
+    forks = f"echo $$ > {group}/cgroup.procs; while true; do (setsid sleep 99 &); sleep 0.01; done"
+    first = subprocess.Popen(["/bin/bash", "-c", forks])
+    until = time.monotonic() + 10
+    while len((group / "cgroup.procs").read_text().split()) < 20:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert killing.kill({one}, groups=group.parent.parent) >= 20
+    assert first.wait(5) == -9
+    while left := (group / "cgroup.procs").read_text().split():
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
