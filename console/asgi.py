@@ -39,10 +39,15 @@ async def authenticate(key: str) -> keys.Caller | None:
     return caller
 
 
-keyed = partial(doorman, Whence(KeyDjango()), authenticate=authenticate)
-raw = doorman(Whence(Streamed(KeyDjango())), limit_bytes=RAW_BYTES, authenticate=authenticate, spools=False)
+async def over(key_ids: set[str]) -> set[str]:
+    return await db.read(keys.over, key_ids)
+
+
+kept = partial(doorman, authenticate=authenticate, over=over)
+keyed = partial(kept, Whence(KeyDjango()))
+raw = kept(Whence(Streamed(KeyDjango())), limit_bytes=RAW_BYTES, spools=False)
 files, commands, others = (keyed(limit_bytes=limit) for limit in (FILE_BYTES, COMMAND_BYTES, OTHER_BYTES))
-mcp = Placed(doorman(Whence(Mcp()), limit_bytes=COMMAND_BYTES, authenticate=authenticate))
+mcp = Placed(kept(Whence(Mcp()), limit_bytes=COMMAND_BYTES))
 pages: App = Limited(django_app, limit_bytes=OTHER_BYTES)
 
 ROUTES = [

@@ -19,6 +19,8 @@ import structlog
 from asgiref.sync import ThreadSensitiveContext
 from django.conf import settings
 
+from .standing import Over, Standing
+
 Scope = dict[str, Any]
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -30,19 +32,31 @@ BIG_BODY_BYTES = 8 << 20
 BIG_BODIES_ARRIVING = 8  # each may lie on disk until it is complete
 BIG_BODIES_PARSED = 2  # each costs about twice its size in memory
 BIG_BODY_S = 300  # a big body must be here by then: it holds one of few places
+BEARER = (b"WWW-Authenticate", b"Bearer")
 NOSNIFF = (b"X-Content-Type-Options", b"nosniff")
 REQUEST_ID = re.compile(rb"[A-Za-z0-9-]{1,64}")
 
 _log = logging.getLogger(__name__)
 
 
-def doorman(app: App, *, limit_bytes: int, authenticate: Authenticate, spools: bool = True) -> App:
+def doorman(
+    app: App, *, limit_bytes: int, authenticate: Authenticate, over: Over | None = None, spools: bool = True
+) -> App:
     """For a door that takes keys and blocks no thread: key, then length, then places for big bodies, then the door. One
-    that takes its bodies as they come `spools` none, and needs no place for them."""
+    that takes its bodies as they come `spools` none, and needs no place for them. `over`: of the keys of calls that are
+    under way; without, they are not looked at again."""
     inner: App = Sent(FewThreads(app))
     if spools and limit_bytes > BIG_BODY_BYTES:
         inner = BigBodies(inner)
-    return Keyed(Limited(inner, limit_bytes=limit_bytes), authenticate=authenticate)
+    inner = Limited(inner, limit_bytes=limit_bytes)
+    if over is not None:
+        inner = Standing(inner, over=over, refuse=refuse_key)
+    return Keyed(inner, authenticate=authenticate)
+
+
+async def refuse_key(send: Send) -> None:
+    detail = "This key is unknown, expired or revoked. Make a new one on the page Keys."
+    await answer(send, 401, code="bad_key", detail=detail, headers=[BEARER])
 
 
 async def answer(
@@ -97,10 +111,9 @@ class Keyed:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not (key := self._key(scope)):
             detail = "Send a key, as `X-API-Key: …` or `Authorization: Bearer …`."
-            return await self._refuse(send, code="no_key", detail=detail)
+            return await answer(send, 401, code="no_key", detail=detail, headers=[BEARER])
         if (caller := await self.authenticate(key)) is None:
-            detail = "This key is unknown, expired or revoked. Make a new one on the page Keys."
-            return await self._refuse(send, code="bad_key", detail=detail)
+            return await refuse_key(send)
         await self.app({**scope, "caller": caller}, receive, send)
 
     @staticmethod
@@ -109,10 +122,6 @@ class Keyed:
             return key.decode("latin-1")
         scheme, _, key = header(scope, b"authorization").partition(b" ")
         return key.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
-
-    @staticmethod
-    async def _refuse(send: Send, *, code: str, detail: str) -> None:
-        await answer(send, 401, code=code, detail=detail, headers=[(b"WWW-Authenticate", b"Bearer")])
 
 
 class Limited:

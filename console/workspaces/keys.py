@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -77,6 +77,13 @@ def again(caller: Caller) -> Caller | None:
     return _caller(_by_id(caller.key_id))
 
 
+def over(key_ids: Iterable[str]) -> set[str]:
+    """Those of them that are unknown, revoked or over by now, or whose agent or member is gone."""
+    now, wanted = timezone.now(), set(key_ids)
+    found = _valid().filter(pk__in=wanted)
+    return wanted - {pk for pk, _, _, member_id, _, *facts in found if not _is_over(now, member_id, *facts)}
+
+
 @rows.Question
 def _by_hash(secret_hash: str) -> Any:
     return _valid().filter(secret_hash=secret_hash)
@@ -104,13 +111,24 @@ def _of_key_and_member(key_id: str, member_id: str | None) -> Any:
 def _caller(found: Iterable[Any]) -> Caller | None:
     now = timezone.now()
     for key_id, workspace_id, agent_id, member_id, used_at, expires_at, archived_at, removed_at, is_active in found:
-        if expires_at <= now or archived_at or (member_id and (removed_at or not is_active)):
+        if _is_over(now, member_id, expires_at, archived_at, removed_at, is_active):
             return None
         return Caller(
             key_id, workspace_id, agent_id, member_id, _effective(key_id, agent_id, member_id),
             use_is_stale=used_at is None or now - used_at > USE_IS_STALE_AFTER,
         )  # fmt: skip
     return None
+
+
+def _is_over(
+    now: datetime,
+    member_id: str | None,
+    expires_at: datetime,
+    archived_at: datetime | None,
+    removed_at: datetime | None,
+    is_active: bool | None,
+) -> bool:
+    return expires_at <= now or archived_at is not None or bool(member_id and (removed_at or not is_active))
 
 
 def _effective(key_id: str, agent_id: str | None, member_id: str | None) -> frozenset[str]:
