@@ -101,6 +101,7 @@ class Approvals(RuleBasedStateMachine):
         if action is None:
             return
         before = Action.objects.get(pk=action)
+        status = before.status  # an act reads its action again
         acts = {
             "start": lambda: gate.start(action),
             "cancel": lambda: gate.cancel(before, by=self.caller),
@@ -110,7 +111,7 @@ class Approvals(RuleBasedStateMachine):
         with suppress(AlreadyDecided, WrongDigest, PermissionDenied), transaction.atomic():
             if not dies_at(write, acts[act]):
                 transaction.set_rollback(True)  # it had fewer writes: it dies right before its commit
-        assert Action.objects.get(pk=action).status == before.status
+        assert Action.objects.get(pk=action).status == status
 
     @rule()
     def the_server_starts_again(self):
