@@ -49,9 +49,14 @@ def queue(request: Any, action_id: str = "") -> HttpResponseBase:
         return render(request, "partials/_row.html", more)
     if part in PARTS and action_id:
         return render(request, {**PARTS, **shown["card"].get("parts", {})}[part], shown)
-    more = {"open_id": action_id, "suspended": Suspension.objects.open_in(request.here.workspace)}
-    more["grants"] = granting.in_force(request)
-    return render(request, "queue/queue.html", {**listing(request), **shown, **more})
+    beside = {"suspended": _suspended(request, shown), "grants": granting.in_force(request)}
+    return render(request, "queue/queue.html", {**listing(request), **shown, **beside, "open_id": action_id})
+
+
+def _suspended(request: Any, shown: dict[str, Any]) -> Any:
+    """Beside a card only its own agent's: what is to be read begins on the first screen."""
+    found = Suspension.objects.open_in(request.here.workspace)
+    return found.filter(agent_id=shown["card"]["action"].agent_id) if shown else found
 
 
 @member_page("queue", *LOOK, methods=("POST",))

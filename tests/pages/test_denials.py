@@ -111,6 +111,17 @@ def test_a_suspension_is_shown_and_lifted_where_reviewers_look(cast, browser, su
     assert Suspension.objects.get().lift_reason == "It was me"
 
 
+def test_a_card_tells_of_its_own_agents_suspension_alone_and_folded(cast, browser, suspended):
+    own, other = (pending(cast.caller(agent), "echo card") for agent in (cast.scout, cast.other))
+    client = browser(cast.alice)
+    assert "are suspended" not in client.get(queue_url(cast, other.pk)).content.decode()
+    page = client.get(queue_url(cast, own.pk)).content.decode()
+    folded = re.search(r'<details class="brief"><summary>(.*?)</summary>(.*?)</details>', page, re.DOTALL)
+    assert folded
+    assert "Rules of scout are suspended." in folded[1]
+    assert f'action="{lift_url(cast, suspended)}"' in folded[2]
+
+
 def test_lifting_needs_a_reason_a_reviewer_and_a_post(cast, browser, suspended):
     url = lift_url(cast, suspended)
     assert "Say why" in browser(cast.bob).post(url, {"reason": " "}, follow=True).content.decode()

@@ -83,8 +83,8 @@ def test_the_page_draws_what_its_table_says(lately, browser):
     assert text.count('<rect class="f-') == 4
     table = re.sub(r"\s+", " ", text.split("As a table")[1])
     today = timezone.now().date().isoformat()
-    cells = '</td><td class="num">'.join("1511")
-    assert f'{today}</th><td class="num">{cells}</td>' in table
+    (row,) = re.findall(rf"{today}</th>(.*?)</tr>", table)
+    assert re.findall(r">(\d+)</td>", row) == list("1511")
     assert "10 s" in text
     assert "16 min" in text  # 1000 s
     assert "Bob" in text
@@ -107,3 +107,12 @@ def test_another_period_is_the_usual_one(cast, browser, query):
     text = page(browser, cast, cast.bob, query)
     assert '<a href="?days=30" aria-current="true">' in text
     assert "Nobody decided anything" in text
+
+
+def test_each_number_of_a_table_has_its_name_where_its_column_has_none(lately, browser):
+    page = browser(lately.alice).get(reverse("insights", args=[lately.workspace.pk])).content.decode()
+    for table in re.findall(r"<table.*?</table>", page, re.DOTALL):
+        assert 'class="table stack' in table
+        cells = re.findall(r"<td[^>]*>", table)
+        assert cells
+        assert [cell for cell in cells if "data-label=" not in cell] == []
