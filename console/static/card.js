@@ -47,6 +47,7 @@
   // So that it can be approved together with others. Nothing waits for it, and nothing is decided by it.
   async function tellRead() {
     if (!card().dataset.read) return; // a plan is approved by itself
+    if (!card().dataset.read) return; // a plan is approved by itself
     const { id } = card().dataset, sent = new FormData();
     for (const name of ["csrfmiddlewaretoken", "seen"]) sent.append(name, form().querySelector(`[name=${name}]`).value);
     try {
@@ -57,7 +58,7 @@
 
   // ---- a reason that somebody else's decision overtook ----
   function reasonNow() {
-    const chip = form().querySelector("[name=quick]:checked")?.value, words = form().querySelector("textarea").value.trim();
+    const chip = form().querySelector("[name=quick]:checked")?.value, words = form().querySelector("[name=reason]").value.trim();
     return [chip, words].filter(Boolean).join(". ");
   }
 
@@ -97,7 +98,7 @@
     form().querySelector("[data-deny]").textContent = "Deny";
     form().querySelector("[data-deny]").className = "btn danger";
     form().querySelector("[data-cancel]").hidden = false;
-    form().querySelector("textarea").focus();
+    form().querySelector("[name=reason]").focus();
   }
 
   function refusesNow(verdict) {

@@ -69,7 +69,15 @@ def test_on_a_phone_in_the_dark_nothing_scrolls_sideways_and_the_queue_has_one_r
     page.goto(site.page("queue", plan["items"][1]["id"]))
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     shot(page, "plan-375-dark")
-    agent.api.post(f"/actions/{plan['items'][0]['id']}/cancel").raise_for_status()
+    page.wait_for_timeout(QUIET_MS)
+    page.get_by_role("button", name="Deny…").click()
+    expect(page.locator("[name=reason]")).to_be_focused()
+    page.locator("[name=reason]").fill("Not on a phone")
+    page.wait_for_timeout(QUIET_MS)
+    page.get_by_role("button", name="Deny", exact=True).click()
+    expect(page.locator("#outcome")).to_have_attribute("data-status", "denied", timeout=SLOW_MS)
+    told = agent.api.get(f"/plans/{plan['id']}").json()["items"]
+    assert [item["outcome"]["reason"] for item in told] == ["Not on a phone"] * 2
 
 
 def test_without_script_it_is_a_plain_form(site: Site, window: Window, agent: AgentSide) -> None:
