@@ -220,7 +220,7 @@ def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) ->
     now = timezone.now()
     action = _record(
         proposal, digest_, status="running", decided_by=verdict.by, approvals_needed=0, decided_at=now, started_at=now,
-        under=list(verdict.under),
+        under=list(verdict.under), changes_unseen=verdict.by in ("rule", "grant") and not verdict.is_quiet,
     )  # fmt: skip
     rows.insert(Execution(action=action, nonce=secrets.token_hex(16)))
     under = {"under": list(verdict.under)} if verdict.under else {}

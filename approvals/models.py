@@ -82,6 +82,7 @@ class Action(models.Model):
     approvals_needed = models.PositiveSmallIntegerField(default=1)
     decided_by = models.CharField(max_length=10, blank=True)  # rule, grant, reviewer, agent, clock, system
     under = models.JSONField(default=list)  # [{rule, version} or {grant}]: what let it through, asked or denied it
+    changes_unseen = models.BooleanField(default=False)  # it may have changed files, and no person saw it before
     end_reason = models.TextField(blank=True)
     result = models.JSONField(null=True)
     error = models.JSONField(null=True)
@@ -118,6 +119,7 @@ class Action(models.Model):
             models.Index(fields=["agent", "digest"], name="action_join"),
             models.Index(fields=["sandbox_id", "status"], name="action_of_sandbox"),
             models.Index(fields=["status"], condition=Q(status__in=states.OPEN), name="action_open"),
+            models.Index(fields=["sandbox_id"], condition=Q(changes_unseen=True), name="action_unseen"),
         ]
 
     def __str__(self) -> str:

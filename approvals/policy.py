@@ -18,6 +18,7 @@ class Verdict:
     by: str
     why: str
     under: tuple[Mapping[str, Any], ...] = ()
+    is_quiet: bool = False  # all that let it through is known to change no file that a program would run
 
 
 def judge(*, kind: Kind, tool: str, gated: bool, mode: str, by_rules: Callable[[bool], Verdict]) -> Verdict:

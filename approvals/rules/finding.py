@@ -15,7 +15,7 @@ from approvals import memory, payloads
 from approvals.policy import Verdict
 from console.workspaces import audit
 
-from . import judging
+from . import judging, trust
 from .judging import Call, Standing
 from .models import TOOLS, Grant, Rule
 
@@ -56,7 +56,11 @@ def judge(asked: Asked, *, only_tighter: bool = False) -> Verdict:
             standing = [each for each in standing if each.effect != "allow"]
         else:
             standing += grants_over(asked)
-        return judging.judge(asked.call, standing) if standing else judging.no_rule(asked.tool)
+        if not standing:
+            return judging.no_rule(asked.tool)
+        call = asked.call
+        verdict = judging.judge(call, standing)
+        return trust.check(call, verdict, sandbox_id=asked.sandbox_id) if verdict.effect == "allow" else verdict
     except Exception:
         _log.exception("Judging a call of %s by rules failed; it is denied", asked.agent_id)
         return FAILED
@@ -74,7 +78,7 @@ def grants_over(asked: Asked) -> list[Standing]:
 
 def standing(rule: Rule) -> Standing:
     effect = cast(Literal["allow", "ask", "deny"], rule.effect)
-    return Standing(rule.pk, rule.version, effect, rule.tool, rule.pattern, rule.note)
+    return Standing(rule.pk, rule.version, effect, rule.tool, rule.pattern, rule.note, pack=rule.pack)
 
 
 def _granted(grant: Grant) -> Standing:

@@ -17,7 +17,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.members import by_need
 from console.workspaces.models import Member
 
-from . import finding, judging
+from . import finding, judging, trusting
 from .models import TOOLS, Grant
 
 MINUTES, MOST_MINUTES = 15, 60
@@ -32,7 +32,9 @@ def offer(action: Action) -> Words | None:
         return None
     if action.tool != "run":
         path = str(action.arguments["path"])
-        return ((path,),) if _is_short(path) and not _leads_elsewhere(path) else None
+        return (
+            ((path,),) if _is_short(path) and not _leads_elsewhere(path) and not trusting.why_not_unseen(path) else None
+        )
     call = finding.Asked(**{name: getattr(action, name) for name in finding.Asked.__dataclass_fields__}).call
     line = judging.read(call.arguments)
     if line is None or judging.why_no_rule(call, line) or not _is_short(_text(action)):

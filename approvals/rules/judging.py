@@ -12,7 +12,7 @@ from typing import Any, Literal
 from approvals import shell
 from approvals.policy import Verdict
 
-from . import patterns
+from . import patterns, trusting
 
 LINE_BYTES = 64 << 10
 """So far a line is read for what denies; nothing allows one of more than 8 KiB."""
@@ -30,6 +30,7 @@ class Standing:
     pattern: str = ""
     note: str = ""
     exactly: tuple[tuple[str, ...], ...] = ()
+    pack: str = ""
 
     @property
     def is_grant(self) -> bool:
@@ -72,7 +73,8 @@ def allows(used: Sequence[Standing]) -> Verdict:
     found = list(dict.fromkeys(used))
     by = "grant" if any(each.is_grant for each in found) else "rule"
     words = "a grant" if by == "grant" else "a rule"
-    return Verdict("allow", by, f"Let through by {words}.", tuple(each.named for each in found))
+    is_quiet = all(each.pack in trusting.QUIET_PACKS for each in found)
+    return Verdict("allow", by, f"Let through by {words}.", tuple(each.named for each in found), is_quiet)
 
 
 def _file(call: Call, about: Sequence[Standing]) -> Verdict:
@@ -82,7 +84,8 @@ def _file(call: Call, about: Sequence[Standing]) -> Verdict:
         return stricter
     for each in about:
         if each.effect == "allow" and _allows_path(each, path):
-            return allows([each])
+            why = trusting.why_not_unseen(path)
+            return asks(why) if why else allows([each])
     return no_rule(call.tool)
 
 

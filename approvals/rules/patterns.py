@@ -59,13 +59,13 @@ def allows_path(pattern: str, path: str) -> bool:
 
 def names_path(pattern: str, path: str) -> bool:
     """Also a folder above it: what lies below a folder that is denied is denied."""
-    folded = _folded(posixpath.normpath(path))
-    parts = folded.split("/")
+    parts = folded(posixpath.normpath(path)).split("/")
     upto = ("/".join(parts[:end]) for end in range(2, len(parts) + 1))
     return any(_compiled(pattern, True).fullmatch(each) for each in upto)
 
 
-def _folded(path: str) -> str:
+def folded(path: str) -> str:
+    """Its names as protected ones are compared."""
     return "/" + "/".join(part for each in path.split("/") if each for part in fold(each).split("/") if part)
 
 

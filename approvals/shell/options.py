@@ -74,15 +74,19 @@ PROGRAMS = {
 GIT = Options(longs=_longs(
     "output ext-diff textconv filters exec upload-pack receive-pack open-files-in-pager gpg-sign show-signature"
     " force hard template output-directory config unsafe-paths directory strategy interactive edit patch"
-    " edit-description delete move copy sign local-user remote recurse-submodules separate-git-dir discard-changes"
-    " force-with-lease mirror prune"))  # fmt: skip
+    " edit-description reedit-message fixup squash"
+    " delete move copy sign local-user remote recurse-submodules separate-git-dir"
+    " discard-changes force-with-lease mirror prune"))  # fmt: skip
 GIT_LETTERS = {
     "add": "fpie", "am": "S", "archive": "o", "branch": "dDmMcCfu", "checkout": "fpB", "cherry-pick": "eSX",
-    "clean": "fdxX", "clone": "uc", "commit": "eSpt", "fetch": "fpu", "format-patch": "o", "grep": "O", "merge": "seS",
+    "clean": "fdxX", "clone": "uc", "commit": "ceSpt", "fetch": "fpu", "format-patch": "o", "grep": "O", "merge": "seS",
     "mv": "f", "notes": "f", "pull": "fsS", "push": "fd", "rebase": "xisS", "reset": "p", "restore": "p",
     "revert": "eS", "rm": "f", "stash": "p", "switch": "fC", "tag": "dfsu",
 }  # fmt: skip
 GIT_VALUES = {"commit": "mFCc", "tag": "mF", "merge": "mF", "notes": "mF"}
+_COMMIT_HARMLESS = frozenset("-a --all -q --quiet -s --signoff --amend --allow-empty --no-edit".split())
+_MESSAGE = re.compile(r"-[aqs]*m.*|--message(=.*)?", re.DOTALL)
+_SIGNATURE = re.compile(r"%[-+ ]?G|%\(\*?signature")  # in a format: it is looked at with a program that is configured
 _PINNED_PYTHON = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?==[0-9][0-9A-Za-z.!+_-]*")
 _ARCHIVE = re.compile(r".*\.(zip|whl|egg|tar|tgz|tbz|txz|tlz|tar\.\w+|gz|bz2|xz)", re.IGNORECASE)
 _PINNED_NODE = re.compile(r"(@[a-z0-9._~-]+/)?[a-z0-9][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*")
@@ -147,8 +151,17 @@ def _git(words: Sequence[str]) -> Iterator[str]:
     known = Options(GIT_LETTERS.get(command, ""), GIT.longs, GIT_VALUES.get(command, ""))
     yield from _found(known, rest)
     yield from (word for word in rest if "::" in word and command in ("clone", "fetch", "pull", "push", "ls-remote"))
+    yield from (word for word in rest if _SIGNATURE.search(word) and command != "commit")
+    if command == "commit" and not _says_its_message(rest):
+        yield "commit without -m"
     if (command, *rest[:1]) in (("bisect", "run"), ("submodule", "foreach")):
         yield rest[0]
+
+
+def _says_its_message(words: Sequence[str]) -> bool:
+    """Before anything of which it could be the value; else git starts an editor, which its configuration names."""
+    first = next((word for word in words if word not in _COMMIT_HARMLESS), "")
+    return _MESSAGE.fullmatch(first) is not None
 
 
 def _pip(words: Sequence[str]) -> Iterator[str]:
@@ -157,6 +170,8 @@ def _pip(words: Sequence[str]) -> Iterator[str]:
         for word in words[1:]:
             if word not in _PIP_HARMLESS and (not _PINNED_PYTHON.fullmatch(word) or _ARCHIVE.fullmatch(word)):
                 yield word
+        if not any(map(_PINNED_PYTHON.fullmatch, words[1:])):
+            yield f"{words[0]} without a package"
 
 
 def _npm(words: Sequence[str]) -> Iterator[str]:
@@ -167,6 +182,8 @@ def _npm(words: Sequence[str]) -> Iterator[str]:
         for word in words[1:]:
             if word not in _NPM_HARMLESS and not _PINNED_NODE.fullmatch(word):
                 yield word
+        if words[0] != "ci" and not any(map(_PINNED_NODE.fullmatch, words[1:])):
+            yield f"{words[0]} without a package"
 
 
 def _tar(words: Sequence[str]) -> Iterator[str]:
