@@ -138,8 +138,8 @@ def refused(proposal: Proposal) -> Wait | None:
 def _refused(proposal: Proposal, key: str, agent: Agent | None, verdict: policy.Verdict) -> Wait | None:
     if verdict.effect == "deny":
         return _deny_at_once(proposal, key, verdict)
-    if agent and proposal.kind != "read" and (denied := memory.cooling(agent, key)):
-        return _deny_again(proposal, denied)
+    if agent and proposal.kind != "read" and (denied := memory.cooling(proposal, key)):
+        return _deny_again(proposal, key, denied)
     return None
 
 
@@ -229,12 +229,12 @@ def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) ->
     return Pass(_MINT, action)
 
 
-def _deny_again(proposal: Proposal, denied: Action) -> Wait:
+def _deny_again(proposal: Proposal, digest_: str, denied: Action) -> Wait:
     """What a person said no to a moment ago: nobody is asked again before its cool-down is over."""
     assert denied.agent
     room.check_pace(denied.agent)
     why, before = memory.why_cooling(denied), {"denied_before": denied.pk}
-    return _denied(proposal, denied.digest, "system", why, audit.SYSTEM, before, retry_at=denied.retry_at, **before)
+    return _denied(proposal, digest_, "system", why, audit.SYSTEM, before, retry_at=denied.retry_at, **before)
 
 
 def _deny_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) -> Wait:

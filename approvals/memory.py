@@ -17,6 +17,7 @@ from console.workspaces.errors import Conflict, Invalid
 from console.workspaces.members import by_need
 from console.workspaces.models import Agent, Member
 
+from . import meaning
 from .models import Action, Suspension
 
 if TYPE_CHECKING:
@@ -25,17 +26,34 @@ if TYPE_CHECKING:
 AFTER_DENIAL = "after_denial"
 DENIALS_THAT_SUSPEND = 3
 SUSPEND_WITHIN = timedelta(minutes=30)
+COOLING_WITHIN = timedelta(days=3)  # of its proposal: a day to wait for a person, a day at most to cool down
 
 
-def cooling(agent: Agent, digest: str) -> Action | None:
-    """The denial that still answers this digest. A later approval of the same digest ends it: people change their
-    minds, and the last word counts."""
-    same = Q(digest=digest) | Q(proposed_digest=digest)  # also what a person edited before it was denied
-    own = Action.objects.filter(same, agent=agent, decided_by="reviewer").order_by("-decided_at", "-pk")
-    last = own.first()
+def cooling(proposal: "Proposal", digest: str) -> Action | None:
+    """The denial that still answers this call. A later approval of the same ends it: people change their minds, and the
+    last word counts."""
+    last = _last_decided(proposal, digest)
     if last is None or last.status != "denied" or last.retry_at is None or last.retry_at <= timezone.now():
         return None
     return last
+
+
+def _last_decided(proposal: "Proposal", digest: str) -> Action | None:
+    """What a person said last of the same call, as its agent asked for it or as somebody edited it."""
+    own = Action.objects.filter(agent_id=proposal.caller.agent_id, decided_by="reviewer", tool=proposal.tool)
+    own = own.order_by("-decided_at", "-pk")
+    if proposal.tool != "run":
+        return own.filter(Q(digest=digest) | Q(proposed_digest=digest)).first()
+    now = timezone.now()
+    recent = own.filter(workspace_id=proposal.caller.workspace_id, created_at__gt=now - COOLING_WITHIN)
+    if not (cooling := list(recent.filter(status="denied", retry_at__gt=now))):
+        return None
+    asked = meaning.of(proposal.arguments, proposal.profile)
+    denied = next((each for each in cooling if asked in meaning.all_of(each)), None)
+    if denied is None:
+        return None
+    later = recent.filter(decided_at__gt=denied.decided_at).exclude(status="denied")
+    return next((each for each in later if asked in meaning.all_of(each)), denied)
 
 
 def why_cooling(denied: Action) -> str:

@@ -4,7 +4,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from approvals import decisions, gate, memory
+from approvals import decisions, gate, memory, payloads
 from approvals.errors import TooMany
 from approvals.models import Action, Execution, Suspension
 from approvals.room import PROPOSALS_A_MINUTE
@@ -92,6 +92,45 @@ def test_another_agent_or_another_call_does_not_cool_down(cast):
     deny(pending(cast.caller(cast.scout)), cast.bob)
     assert again(cast.caller(cast.other)).status == "pending"
     assert again(cast.caller(cast.scout), "echo ho").status == "pending"
+
+
+SAME = [
+    {"cwd": "/work/"}, {"cwd": "//work/."}, {"cwd": "/work/a/.."}, {"command": " rm -r a"}, {"command": "rm -r a \n"},
+    {"command": "rm -r a #"}, {"command": "rm -r a # again"}, {"command": "rm -r a ;"}, {"timeout_s": 9},
+    {"background": True},
+]  # fmt: skip
+OTHER = [
+    {"cwd": "/work/a"}, {"command": "rm -r  a"}, {"command": "rm -r a '#'"}, {"command": "rm -r a#"}, {"stdin": " "},
+    {"env": {"A": "1"}}, {"command": "rm -r ' a'"},
+]  # fmt: skip
+ASKED = {"command": "rm -r a", "cwd": "/work", "env": {}, "stdin": "", "timeout_s": 120}
+
+
+@pytest.mark.parametrize(("change", "status"), [(c, "denied") for c in SAME] + [(c, "pending") for c in OTHER])
+def test_what_comes_to_the_same_as_a_denied_command_is_denied_and_nothing_else(cast, change, status):
+    caller = cast.caller(cast.scout)
+    first = deny(pending(caller, arguments=ASKED), cast.bob)
+    found = again(caller, arguments={**ASKED, **change})
+    assert found.status == status
+    assert found.digest != first.digest
+    assert Action.objects.get(pk=found.pk).arguments == {**ASKED, **change}
+
+
+def test_a_long_denied_command_is_the_same_with_a_blank_more(cast):
+    caller, long = cast.caller(cast.scout), "# long\n" * 1000
+    one, two = (
+        {**ASKED, "command": payloads.keep(payloads.hold(text.encode()))} for text in (long + "rm a", long + "rm a ")
+    )
+    deny(pending(caller, arguments=one), cast.bob)
+    assert again(caller, arguments=two).status == "denied"
+
+
+def test_a_later_approval_of_what_comes_to_the_same_ends_a_cool_down(cast):
+    caller = cast.caller(cast.scout)
+    first, second = pending(caller, "echo hi"), pending(caller, "echo hi ")
+    deny(first, cast.bob)
+    approve(second, cast.alice)
+    assert again(caller, " echo hi").status == "pending"
 
 
 def test_a_later_approval_of_the_same_call_ends_its_cool_down(cast):
