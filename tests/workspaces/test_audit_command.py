@@ -122,7 +122,20 @@ def test_heads_of_rows_that_went_prove_nothing_of_what_is_left_and_those_of_the_
     assert "none proves this chain" in fails("verify", "--head", tmp_path / "early")
     said("head", "--out", tmp_path / "early")
     assert "Rows 6 to 6 hold" in said("verify", "--head", tmp_path / "early")
-    said("verify", "--export", file, "--head", tmp_path / "early")
+    assert "the last is row 5" in said("verify", "--export", file, "--head", tmp_path / "early")
+
+
+def test_heads_of_no_row_of_an_export_are_said_to_prove_nothing_of_it(chain, tmp_path):
+    age(chain, through=3)
+    said("head", "--out", tmp_path / "late")
+    said("prune", "--workspace", chain.pk, "--before", timezone.now().date(), "--export", tmp_path / "1")
+    text = fails("verify", "--export", tmp_path / "1", "--head", tmp_path / "late")
+    assert "prove nothing of this export: no row of them is here" in text
+    assert "hold" not in text
+    lines = (tmp_path / "1").read_text().splitlines()
+    selection = [json.dumps({**json.loads(lines[0]), "complete": False}), *lines[1:]]
+    (tmp_path / "2").write_text("\n".join(selection) + "\n")
+    assert "compared with none" in fails("verify", "--export", tmp_path / "2", "--head", tmp_path / "late")
 
 
 def test_what_was_pruned_twice_still_holds(chain, tmp_path):

@@ -62,11 +62,23 @@ class Command(BaseCommand):
             wrong = self._told(str(export), check.faults(lines), "")
         if wrong:
             raise SystemExit(1)
+        self._say_heads(export, check, noted)
         if check.about["complete"]:
             self.stdout.write(f"{export}: rows {check.walk.first} to {check.walk.seq} hold, head {check.walk.head}.")
         else:
             self.stdout.write(
                 f"{export}: each of {check.rows} rows is what was written. It is a selection: others exist."
+            )
+
+    def _say_heads(self, export: Path, check: audit_export.Check, noted: list[Head]) -> None:
+        """Before anything is said to hold. Heads of which no row is here prove nothing of it: exit code 1."""
+        if noted and not check.walk.proven:
+            why = "no row of them is here" if check.about["complete"] else "a selection of rows is compared with none"
+            self.stdout.write(f"{export}: the heads noted ({len(noted)}) prove nothing of this export: {why}.")
+            raise SystemExit(1)
+        if noted:
+            self.stdout.write(
+                f"{export}: every head noted of a row here is in it; the last is row {check.walk.proven}."
             )
 
     def _told(self, name: str, faults: Iterable[str], holds: str) -> bool:
