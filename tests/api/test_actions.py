@@ -5,10 +5,11 @@ import time
 
 import pytest
 
-from approvals import decisions, gate
+from approvals import decisions, edits, gate
 from approvals.models import Action
 from console.workspaces import db, permissions
-from console.workspaces.models import Workspace
+from console.workspaces.models import Agent, Workspace
+from tests import people
 from tests.approvals import proposals
 
 from .conftest import caller_of, the_action, until
@@ -73,6 +74,7 @@ async def test_a_wait_ends_with_the_decision(ask, place, pending):
     assert (found["outcome"]["decided_by"], found["outcome"]["reason"]) == ("reviewer", "no")
     assert found["decisions"] == [
         {"by": "Bob", "verdict": "deny", "reason": "no", "via": "page", "at": found["decisions"][0]["at"]}
+        | {"digest": made.digest, "reset": False}
     ]
     assert await until(Action.objects.filter(pk=made.pk).exclude(delivered_at=None).exists)
 
@@ -199,3 +201,23 @@ async def test_no_agent_and_no_running_key_decides(ask, place, pending, reviews)
         assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
     assert (await caller_of(place.scouts)).is_agent
     assert (await the_action(pk=made.pk)).status == "pending"
+
+
+async def test_an_approval_of_a_text_that_was_edited_since_is_marked(ask, place, pending):
+    def edited():
+        people.member(place.workspace, "dan", *permissions.PRESETS["reviewer"])
+        Agent.objects.filter(pk=place.scout.pk).update(approvals_needed=2)
+        made = pending("echo proposed")
+        decisions.decide(made, "approve", by=place.alice, digest=made.digest)
+        was = Action.objects.get(pk=made.pk)
+        sent = proposals.run(place.caller(place.scout), "echo edited", profile=was.profile, sandbox_id=was.sandbox_id)
+        now = edits.put(was, sent, by=place.bob, digest_before=was.digest)
+        return made.digest, decisions.decide(
+            Action.objects.get(pk=now.pk), "approve", by=place.alice, digest=now.digest
+        )
+
+    old, action = await db.write(edited)
+    found = (await ask.get(f"/actions/{action.pk}", key=place.scouts)).json()
+    assert found["status"] == "pending"
+    said = {each["digest"]: each["reset"] for each in found["decisions"]}
+    assert said == {old: True, action.digest: False}

@@ -19,6 +19,8 @@ class Decision(Answer):
     reason: str
     via: Literal["page", "api"]
     at: Time
+    digest: str = Field(description="Of what was decided about.")
+    reset: bool = Field(description="True when the call was edited since: it is of another text and does not count.")
 
 
 class Action(Answer):
@@ -57,6 +59,7 @@ class Action(Answer):
             | {
                 "decisions": [
                     {"by": str(d.by), "verdict": d.verdict, "reason": d.reason, "via": d.via, "at": d.at}
+                    | {"digest": d.digest, "reset": d.digest != row.digest}
                     for d in row.decisions.all()
                 ],
                 "environment": row.environment,
