@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from . import spellings
 from .never import never_by_rule
 from .options import dangers, name_of_option
 
@@ -32,13 +33,6 @@ BEFORE = {
     "docker": frozenset(("-H", "--host", "-c", "--context", "-l", "--log-level", "--config")),
     "npm": frozenset(("--prefix", "-C", "--workspace", "-w")),
     "kubectl": frozenset(("-n", "--namespace", "--context", "--kubeconfig")),
-}
-_SAME = {  # other spellings of an option
-    "rm": {"R": "r", "recursive": "r", "force": "f"},
-    "cp": {"R": "r", "recursive": "r", "force": "f"},
-    "chmod": {"recursive": "R"},
-    "chown": {"recursive": "R"},
-    "git": {"force": "f"},
 }
 _LONG_SINGLE = frozenset(("find", "java", "openssl", "terraform", "go"))  # one dash, and a word
 
@@ -137,13 +131,17 @@ def forbids(pattern: Sequence[str], argv: Sequence[str]) -> bool:
     given, options = _parts(name, tuple(argv[1:]))
     if len(given) < len(wanted) or not all(map(_is, wanted, given)):
         return False
-    return all(any(_same_option(each, option) for option in options) for each in wanted_options)
+    same = spellings.of(name, given[0] if given else "")
+    asked = [each for option in wanted_options for each in _spelt(option, same)[0]]
+    has = [each for option in options for way in _spelt(option, same) for each in way]
+    return all(any(_same_option(each, option) for option in has) for each in asked)
 
 
 def _parts(name: str, words: tuple[str, ...]) -> tuple[list[str], list[str]]:
     """Operands, and options one by one: `-rf` is `r` and `f`."""
-    operands, options, skip = [], [], False
-    same, before = _SAME.get(name, {}), BEFORE.get(name, frozenset())
+    operands, options, skip, before = [], [], False, BEFORE.get(name, frozenset())
+    if name == "tar" and words and not words[0].startswith("-"):
+        words = (f"-{words[0]}", *words[1:])
     for word in words:
         if skip:
             skip = False
@@ -152,13 +150,17 @@ def _parts(name: str, words: tuple[str, ...]) -> tuple[list[str], list[str]]:
         else:
             skip = not operands and word in before
             single = not word.startswith("--") and name not in _LONG_SINGLE
-            options += [same.get(letter, letter) for letter in word[1:]] if single else [_long(word, same)]
+            options += list(word[1:]) if single else [word.lstrip("-")]
     return operands, options
 
 
-def _long(word: str, same: Mapping[str, str]) -> str:
-    part = word.lstrip("-")
-    return next((letter for long, letter in same.items() if len(long) > 1 and part and long.startswith(part)), part)
+def _spelt(option: str, same: Mapping[str, str]) -> list[list[str]]:
+    """The letters that it means, by each name that it may be cut short of; and as it stands, with its value."""
+    part = option.split("=")[0]
+    exact = [list(same[part])] if part in same else []
+    cut = [list(same[long]) for long in same if len(part) > 1 and long != part and long.startswith(part)]
+    is_valued = "=" in option or "*" in option
+    return [[option], *exact, *cut] if is_valued else [*exact, *cut, [option]]
 
 
 def _same_option(wanted: str, given: str) -> bool:

@@ -19,9 +19,10 @@ from .rules import agents_in, replayed, rule_in
 from .shell import member_page, say
 
 ENDS = (("", "No end"), ("1", "In 1 day"), ("7", "In 7 days"), ("30", "In 30 days"), ("90", "In 90 days"))
-LISTS = ("matches", "does_not_match")
+LISTS = {"must_match": "matches", "must_not_match": "does_not_match"}
+"""By the field of the form. One named `matches` would hide the form's own function of that name from scripts."""
 METHODS = ("GET", "HEAD", "POST")
-BLANK = {"effect": "allow", "tool": "run", "ends": "", "agent": "", "matches": "", "does_not_match": ""}
+BLANK = {"effect": "allow", "tool": "run", "ends": "", "agent": "", "must_match": "", "must_not_match": ""}
 
 
 @member_page("rules", permissions.RULES_MANAGE, methods=METHODS)
@@ -42,7 +43,7 @@ def _given(sent: Any) -> dict[str, str]:
 
 
 def _kept(rule: Rule) -> dict[str, str]:
-    lists = {name: "\n".join(getattr(rule, name)) for name in LISTS}
+    lists = {sent: "\n".join(getattr(rule, name)) for sent, name in LISTS.items()}
     plain = {name: getattr(rule, name) for name in ("effect", "tool", "pattern", "note", "conversation")}
     return {**plain, **lists, "agent": rule.agent_id or "", "ends": "keep", "version": str(rule.version)}
 
@@ -94,10 +95,14 @@ def _tried(request: Any, rule: Rule | None, sent: dict[str, str]) -> dict[str, A
     return {"tests": proving.run(draft), **replayed(request, draft)}
 
 
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
 def _fields(request: Any, sent: dict[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {name: sent.get(name, "") for name in ("effect", "tool", "note", "conversation")}
     found["pattern"] = sent.get("pattern", "").strip()
-    found |= {name: [line for line in sent.get(name, "").splitlines() if line.strip()] for name in LISTS}
+    found |= {name: _lines(sent.get(each, "")) for each, name in LISTS.items()}
     found["agent"] = None
     if sent.get("agent"):
         found["agent"] = agents_in(request).filter(pk=sent["agent"]).first()

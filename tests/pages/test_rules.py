@@ -1,6 +1,8 @@
 """The page Rules: for who may, without a script, and nothing by GET."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.urls import reverse
@@ -14,7 +16,7 @@ from tests.approvals.proposals import pending, run
 
 FORM = {
     "effect": "allow", "tool": "run", "pattern": "git status", "ends": "7", "agent": "", "conversation": "",
-    "note": "", "matches": "git status -s", "does_not_match": "git push\r\n",
+    "note": "", "must_match": "git status -s", "must_not_match": "git push\r\n",
 }  # fmt: skip
 
 
@@ -39,7 +41,7 @@ def test_a_rule_is_added_and_holds_and_is_on_the_list(cast, browser):
 
 
 def test_a_rule_whose_test_fails_comes_back_as_it_was_typed(cast, browser):
-    answer = browser(cast.alice).post(at(cast, "new-rule"), FORM | {"matches": "git push"})
+    answer = browser(cast.alice).post(at(cast, "new-rule"), FORM | {"must_match": "git push"})
     assert answer.status_code == 400
     page = answer.content.decode()
     assert "Its own tests fail" in page
@@ -50,7 +52,7 @@ def test_a_rule_whose_test_fails_comes_back_as_it_was_typed(cast, browser):
 def test_trying_shows_tests_and_the_last_calls_and_saves_nothing(cast, browser):
     pending(cast.caller(cast.scout), "git status")
     pending(cast.caller(cast.scout), "git push")
-    answer = browser(cast.alice).post(at(cast, "new-rule"), FORM | {"act": "try", "matches": "git log"})
+    answer = browser(cast.alice).post(at(cast, "new-rule"), FORM | {"act": "try", "must_match": "git log"})
     page = answer.content.decode()
     assert answer.status_code == 200
     assert "Of the last 2, with it would have let through 1, denied 0, asked 1" in page
@@ -196,3 +198,9 @@ def test_a_tool_is_given_a_mode_of_its_own_in_agent_tools(cast, browser):
     assert cast.scout.tool_modes == {"edit": "always"}
     assert "edit always" in client.get(at(cast, "agents")).content.decode()
     assert client.post(url, {**sent, "mode_edit": "maybe"}).status_code == 400
+
+
+def test_no_field_of_a_form_hides_a_function_that_scripts_call_on_forms():
+    called = "matches|closest|contains|submit|getAttribute|hasAttribute|setAttribute|querySelector(?:All)?|children"
+    for template in Path("templates").rglob("*.html"):
+        assert not re.search(rf'name="(?:{called})"', template.read_text()), template
