@@ -193,7 +193,7 @@ class Boxes:
             await self._open_up(sandbox)
         else:
             await self._drop(sandbox.pk, "deleted")
-            raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
+            raise await db.read(lifecycle.ended_meanwhile, sandbox.pk)
 
     async def _open_up(self, sandbox: Sandbox) -> None:
         if sandbox.agent_id and sandbox.network == "public":
@@ -247,7 +247,7 @@ class Boxes:
                     await db.write(lifecycle.starts_cold, sandbox)
                 box = await engine.create(spec_of(sandbox))
             if not await db.write(lifecycle.started, sandbox, **facts_of(box)):
-                raise BoxGone(f"Sandbox {sandbox.pk} was deleted while it started.", reason="deleted")
+                raise await db.read(lifecycle.ended_meanwhile, sandbox.pk)
             self._adopt(box, sandbox)
         except BaseException:
             counters.created(how=how, seconds=0, outcome="failed")

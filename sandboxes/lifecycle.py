@@ -199,6 +199,13 @@ def check_live(sandbox: Sandbox) -> None:
         )
 
 
+def ended_meanwhile(sandbox_id: str) -> BoxGone:
+    """What its caller is told of one that was not `started` because its row had ended: as that row says."""
+    reason = Sandbox.objects.get(pk=sandbox_id).ended_reason or "deleted"
+    how = {"deleted": "was deleted", "halted": "was halted by a reviewer"}.get(reason, f"ended ({reason})")
+    return BoxGone(f"Sandbox {sandbox_id} {how} while it started.", reason=reason)
+
+
 def touch(sandbox_id: str) -> None:
     """A sign of life. What a persistent sandbox keeps is kept from now on."""
     now = timezone.now()

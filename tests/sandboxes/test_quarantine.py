@@ -9,8 +9,9 @@ from approvals import gate
 from console.workspaces import agents, halts
 from console.workspaces.errors import Halted
 from sandboxes import counters, dispatch, lifecycle, overdue, pooled, quarantine
-from sandboxes.errors import BoxGone
+from sandboxes.errors import BoxGone, is_halt
 from sandboxes.models import PooledSandbox, Sandbox
+from sandboxes.profiles import NewSandbox
 from tests.approvals.proposals import run
 from tests.sandboxes.test_lifecycle import make, running
 
@@ -113,3 +114,18 @@ def test_halts_are_counted_once(cast):
     for _ in range(2):
         quarantine.halt(cast.workspace, cast.scout, by=cast.bob)
     assert counted() == before + 1
+
+
+@pytest.mark.parametrize("ended_by", ["halted", "deleted", "idle"])
+def test_a_create_whose_row_ended_meanwhile_is_answered_as_that_row_says(cast, ended_by):
+    sandbox = lifecycle.make(cast.caller(cast.scout), NewSandbox(), image_id="sha256:1", can_network=False)
+    if ended_by == "halted":
+        quarantine.halt(cast.workspace, cast.scout, by=cast.bob)
+    else:
+        lifecycle.end(sandbox, ended_by)
+    assert not lifecycle.started(sandbox, container_id="c1", boot="b1")
+    lifecycle.end(sandbox, "crashed", deleted=True)  # as whoever was making it undoes that
+    told = lifecycle.ended_meanwhile(sandbox.pk)
+    assert told.reason == told.fields["ended_reason"] == ended_by
+    assert is_halt(told) is (ended_by == "halted")
+    assert ("deleted" in told.detail) is (ended_by == "deleted")
