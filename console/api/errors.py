@@ -34,6 +34,8 @@ STATUS: dict[str, int] = {
     "still_running": 409,
     "already_decided": 409,
     "wrong_digest": 409,
+    "not_seen": 409,
+    "not_editable": 409,
     "expired": 409,
     "cancelled": 409,
     "superseded": 409,

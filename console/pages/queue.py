@@ -162,10 +162,8 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
     """All of a card. `may_approve` is the page's; deciding checks again."""
     if action.plan_id:
         return plan_cards.card(request, action)
-    member, decision = request.here.member, votes.deciding(action)
-    matter = cards.matter(action)
+    member, matter = request.here.member, cards.matter(action)
     matter.sheets += edited.sheets(action) + denials.sheets(action) if matter.sheets else []
-    command = fates.commands_of([action]).get(action.pk)
     voted = voting.shown(action, member)
     why_not = selves.why_not(action, member)
     open_ = action.status == "pending" and (action.expires_at or timezone.now()) > timezone.now()
@@ -187,6 +185,15 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "reasons": REASONS,
         "looking": looking.names(member).get(action.pk, "") if open_ else "",
         "editable": open_ and request.here.may_review and edited.editable(action),
+        "digest": f"{action.digest[:8]} {action.digest[8:16]}",
+        **_became(action, member, open_),
+    }
+
+
+def _became(action: Action, member: Member, open_: bool) -> dict[str, Any]:
+    """Of a card: what was decided, and what came of it."""
+    decision, command = votes.deciding(action), fates.commands_of([action]).get(action.pk)
+    return {
         "fate": fates.fate(action, command),
         "command": command,
         "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=decision),
@@ -197,7 +204,6 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "decision": decision,
         "kept": kept.of_action(member, action),
         "streams": fates.streams(action),
-        "digest": f"{action.digest[:8]} {action.digest[8:16]}",
     }
 
 
