@@ -60,7 +60,7 @@ async def test_an_agent_of_that_name_again_is_a_conflict(ask, place):
         ({"toolset": 3}, "toolset"),
         ({"command_mode": "sometimes"}, "command_mode"),
         ({"sandbox_enabled": "yes"}, "sandbox_enabled"),
-        ({"self_approval": True}, "self_approval"),
+        ({"self_approval": "yes"}, "self_approval"),
     ],
 )
 async def test_agent_tools_refuse_what_they_do_not_know(ask, place, body, field):
