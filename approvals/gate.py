@@ -20,7 +20,7 @@ from console.workspaces import audit, halts, ledger, permissions, rows
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key
 
-from . import halting, memory, payloads, policy, room, same, states
+from . import halting, memory, payloads, policy, room, same, states, votes
 from .digest import digest
 from .errors import NotEnabled, PassSpent
 from .models import Action, Execution, PayloadUse
@@ -289,11 +289,8 @@ def _stopped(action: Action) -> bool:
                 action, old="approved", new="denied", actor=finding.actor(verdict), decided_by=verdict.by,
                 end_reason=why, under=list(verdict.under),
             )  # fmt: skip
-    approvals = action.decisions.select_related("by__user").filter(verdict="approve", digest=action.digest)
-    for decision in approvals:
-        if not decision.by.may(permissions.APPROVALS_REVIEW):
-            return cancel_approved(action, f"{decision.by} approved this and may no longer review.")
-    return False
+    why = votes.why_too_few(action)
+    return bool(why) and cancel_approved(action, why)
 
 
 def _denied_since(action: Action) -> policy.Verdict:

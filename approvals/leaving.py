@@ -11,7 +11,7 @@ from console.workspaces import members, owners
 from console.workspaces.models import Member
 from console.workspaces.owners import Heirs
 
-from . import gate
+from . import gate, votes
 from .models import Action
 from .rules import acts, ending
 
@@ -24,6 +24,7 @@ def remove(member: Member, *, by: Member, heirs: Heirs) -> int:
     acts.suspend_of(member, by=by)
     ending.given_by(member, by=by)
     members.remove(member, by=by)
+    votes.drop_of(member)
     return sum(_cancel(action, member) for action in _approved_by(member))
 
 

@@ -1,10 +1,11 @@
 """One row per reviewer and digest: how many have approved what would run now, and which decision counted.
 
-Approvals of a text that was edited since, and of who may review no longer, do not count. Must never move an action.
+Approvals from before the last edit, and of who could not give one now, do not count. Must never move an action.
 """
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -12,14 +13,44 @@ from django.utils import timezone
 from console.workspaces import audit, changes, ledger, permissions
 from console.workspaces.models import Member
 
+from . import selves
 from .errors import AlreadyDecided
 from .models import Action, Decision
 
 
 def given(action: Action) -> list[Decision]:
-    """The approvals of what the action is now, first one first."""
+    """The approvals of what the action is now, by those who could give them now, first one first."""
+    return [vote for vote in _since_last_edit(action) if not _why_void(action, vote.by)]
+
+
+def why_too_few(action: Action) -> str:
+    """Why what was approved would not be approved as things are now; empty when it would."""
+    votes = _since_last_edit(action)
+    void = [(vote.by, why) for vote in votes if (why := _why_void(action, vote.by))]
+    if len(votes) - len(void) >= action.approvals_needed:
+        return ""
+    if void:
+        return f"{void[0][0]} approved this and {void[0][1]}."
+    return f"It needs {action.approvals_needed} approvals and has {len(votes)}."
+
+
+def _since_last_edit(action: Action) -> list[Decision]:
+    """An edit resets them all, one that brings an earlier text back too."""
     found = action.decisions.filter(verdict="approve", digest=action.digest).select_related("by__user").order_by("at")
-    return [vote for vote in found if vote.by.may(permissions.APPROVALS_REVIEW)]
+    last = action.edits.order_by("at").last()
+    return list(found.filter(at__gt=last.at) if last else found)
+
+
+def _why_void(action: Action, by: Member) -> str:
+    if not by.may(permissions.APPROVALS_REVIEW):
+        return "may no longer review"
+    return "may not approve it any more: who owns, edits or reviews has changed" if selves.why_not(action, by) else ""
+
+
+@transaction.atomic
+def drop_of(member: Member) -> int:
+    """What they approved and others have not yet: it would count again, were they brought back. The chain keeps it."""
+    return Decision.objects.filter(by=member, verdict="approve", action__status="pending").delete()[0]
 
 
 def is_one_of_more(action: Action, *, by: Member, digest: str) -> bool:

@@ -6,10 +6,10 @@ from contextlib import suppress
 import pytest
 from django.db import connection
 
-from approvals import decisions, gate, showing, together, votes
+from approvals import decisions, edits, gate, leaving, showing, together, votes
 from approvals.errors import AlreadyDecided, NoReviewer
 from approvals.models import Action, Decision
-from console.workspaces import agents, audit, members, permissions
+from console.workspaces import agents, audit, members, owners, permissions
 from console.workspaces.errors import Invalid, PermissionDenied
 from console.workspaces.models import Agent, AuditEntry, Change
 from tests import people
@@ -197,3 +197,47 @@ def test_together_an_approval_that_is_not_the_last_is_said_to_wait(cast) -> None
     showing.read(showing.seen(action, by=cast.bob, session="s1", token=token))
     (became,) = together.decide_each([action], "approve", by=cast.bob, session="s1")
     assert (became.action.status, became.said) == ("pending", together.COUNTED)
+
+
+def test_who_became_the_owner_after_approving_does_not_count(cast, carol) -> None:
+    action = asked(cast)
+    decide(action, by=cast.bob)
+    owners.hand_over(cast.scout, cast.bob, by=cast.alice)
+    assert decide(action, by=carol).status == "pending"
+    assert decide(action, by=cast.alice).status == "approved"
+    assert gate.start(action.pk) is not None, "two who may still approve it have"
+
+
+@pytest.mark.parametrize("needed", [1, 2])
+def test_nothing_starts_on_the_word_of_who_became_its_owner(cast, carol, needed) -> None:
+    action = asked(cast, needed)
+    for reviewer in (cast.bob, carol)[:needed]:
+        decide(action, by=reviewer)
+    owners.hand_over(cast.scout, cast.bob, by=cast.alice)
+    assert gate.start(action.pk) is None
+    ended = Action.objects.get()
+    assert (ended.status, "Bob approved this" in ended.end_reason) == ("cancelled", True)
+
+
+def test_an_edit_that_brings_the_text_back_brings_no_approval_back(cast, carol) -> None:
+    people.member(cast.workspace, "dan", *permissions.PRESETS["reviewer"])
+    action = asked(cast)
+    decide(action, by=cast.bob)
+    for text in ("echo other", "echo hi"):
+        found = Action.objects.get()
+        edited = run(cast.caller(cast.scout), text, profile=found.profile)
+        edits.put(found, edited, by=carol, digest_before=found.digest)
+    assert Action.objects.get().digest == action.digest
+    assert votes.given(Action.objects.get()) == []
+    assert decide(action, by=cast.alice).status == "pending"
+    assert decide(action, by=cast.bob).status == "approved", "they approve it anew"
+
+
+def test_who_was_removed_and_came_back_has_approved_nothing(cast, carol) -> None:
+    action = asked(cast)
+    decide(action, by=cast.bob)
+    leaving.remove(cast.bob, by=cast.alice, heirs={})
+    bob = members.add(cast.workspace, cast.bob.user, by=cast.alice)
+    members.give(bob, permissions.APPROVALS_REVIEW, by=cast.alice)
+    assert decide(action, by=carol).status == "pending"
+    assert decide(action, by=bob).status == "approved"
