@@ -12,8 +12,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from console.workspaces import audit, permissions
-from console.workspaces.errors import Conflict, Invalid
+from console.workspaces import audit, permissions, reviewers
+from console.workspaces.errors import Conflict, Invalid, PermissionDenied
 from console.workspaces.members import by_need
 from console.workspaces.models import Agent, Member
 
@@ -125,6 +125,8 @@ def _suspend(action: Action, why: str) -> None:
 def lift_suspension(agent: Agent, *, by: Member, reason: str) -> Suspension:
     """Its rules and grants allow again from now on; what was denied before does not count towards the next."""
     by_need(by, permissions.APPROVALS_REVIEW)
+    if agent.workspace_id == by.workspace_id and not reviewers.may_approve(by, agent):
+        raise PermissionDenied(f"Who does not approve for {agent.name} does not lift this either. Ask one who does.")
     reason = reason.strip()
     if not reason:
         raise Invalid("Say why its rules may allow again. The audit log keeps this.", field="reason")

@@ -68,6 +68,11 @@ async def answer(
     await send({"type": "http.response.body", "body": body})
 
 
+def last_header(scope: Scope, name: bytes) -> bytes:
+    """Of several the last: a proxy appends its own to those that a client made up."""
+    return next((value for key, value in reversed(scope["headers"]) if key == name), b"")
+
+
 def header(scope: Scope, name: bytes) -> bytes:
     return next((value for key, value in scope["headers"] if key == name), b"")
 

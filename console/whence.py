@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from .doorman import App, Receive, Scope, Send, header
+from .doorman import App, Receive, Scope, Send, last_header
 from .workspaces import origin
 from .workspaces.keys import Caller
 from .workspaces.models import Member
@@ -54,6 +54,6 @@ class Whence:
         who: Caller = scope["caller"]
         peer = (scope.get("client") or ("",))[0]
         holders = frozenset(filter(None, (who.key_id, who.agent_id, who.member_id)))
-        at = address(peer or "", header(scope, b"x-forwarded-for").decode("latin-1"))
+        at = address(peer or "", last_header(scope, b"x-forwarded-for").decode("latin-1"))
         with origin.given(Origin(holders, at, by="key", key=who.key_id)):
             await self.app(scope, receive, send)

@@ -21,13 +21,15 @@ class Got:
 
 @dataclass
 class Endpoint:
-    """`status` is what it answers; `drip_s`: a byte of the answer each so many seconds, for a minute."""
+    """`status` is what it answers; `drip_s`: a byte of the answer each so many seconds, for a minute; `says`: instead
+    of any HTTP."""
 
     url: str
     certificate: Path
     trusting: ssl.SSLContext
     status: int = 204
     drip_s: float = 0
+    says: bytes = b""
     got: list[Got] = field(default_factory=list)
 
 
@@ -62,6 +64,9 @@ class Door(http.server.BaseHTTPRequestHandler):
         here: Endpoint = self.server.endpoint  # type: ignore[attr-defined]
         body = self.rfile.read(int(self.headers["Content-Length"]))
         here.got.append(Got(self.path, dict(self.headers), body))
+        if here.says:
+            self.wfile.write(here.says)
+            return None
         if here.drip_s:
             return self._drip(here.drip_s)
         self.send_response(here.status)

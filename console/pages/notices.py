@@ -138,8 +138,9 @@ def waiting(request: Any) -> HttpResponseBase:
     """For the browser's own notices: what this reviewer may approve, by tool and agent, and whether it is urgent."""
     here, now = request.here, timezone.now()
     rows = Action.objects.visible_to(here.member).pending().cards().select_related("agent").order_by("pk")
-    found = list(rows.defer("arguments", "result")[:WAITING_SHOWN])
-    theirs = planning.approvable_by(here.member, {row.agent_id for row in found if row.agent_id})
+    agents = set(rows.order_by().exclude(agent=None).values_list("agent_id", flat=True).distinct())
+    theirs = planning.approvable_by(here.member, agents)
+    found = list(rows.filter(agent_id__in=theirs).defer("arguments", "result")[:WAITING_SHOWN])
     return JsonResponse(
         {
             "link": reverse("queue", args=[here.workspace.pk]),
@@ -156,7 +157,6 @@ def waiting(request: Any) -> HttpResponseBase:
                     ),
                 }
                 for row in found
-                if row.agent_id in theirs
             ],
         }
     )

@@ -81,6 +81,7 @@ class Walk:
     def __init__(self, heads: Iterable[Head] = (), *, stands_at: Head | None = None) -> None:
         """`stands_at`: the row that the chain had at least, by what is kept beside it."""
         self.seq, self.head, self.first, self.proven = 0, START, 0, 0
+        self._has_begun = False  # a forged row may have any number, 0 too
         self._stands_at = stands_at
         self._removed: list[tuple[Any, Any]] = []
         self._before_first = START
@@ -89,8 +90,8 @@ class Walk:
             self._heads.setdefault(head.seq, []).append(head)
 
     def step(self, entry: "AuditEntry") -> Iterator[str]:
-        if not self.first:
-            self.first, self._before_first = entry.seq, entry.prev_hash
+        if not self._has_begun:
+            self._has_begun, self.first, self._before_first = True, entry.seq, entry.prev_hash
         else:
             yield from self._follows(entry)
         if not is_whole(entry):
@@ -118,7 +119,7 @@ class Walk:
             yield f"The chain ends at row {self.seq}; the workspace says {self._stands_at.seq}."
         left = [head for noted in self._heads.values() for head in noted]
         for head in left:
-            if self.first <= head.seq <= self.seq:
+            if self._has_begun and self.first <= head.seq <= self.seq:
                 yield f"Row {head.seq}, noted as head{_when(head)}, is missing."
         if not is_part:
             yield from self._beginning()
@@ -132,6 +133,8 @@ class Walk:
             yield f"All heads noted are of rows before {self.first}, which are not here: none proves this chain."
 
     def _beginning(self) -> Iterator[str]:
+        if self._has_begun and self.first < 1:
+            yield f"Row {self.first} is before the first there can be, which is row 1: it was put there."
         if self.first > 1 and (self.first - 1, self._before_first) not in self._removed:
             yield f"Rows 1 to {self.first - 1} are missing, and no row says that they were exported and removed."
         if self.first == 1 and self._before_first != START:

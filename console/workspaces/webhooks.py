@@ -60,13 +60,19 @@ def deliver(
             if is_late.is_set():  # what was cut off in its headers looks like an answer
                 raise TimeoutError
         except (OSError, ValueError, http.client.HTTPException) as error:
-            why = f"no answer within {TIMEOUT_S:.0f} s" if is_late.is_set() else error
+            why = f"no answer within {TIMEOUT_S:.0f} s" if is_late.is_set() else _in_our_words(error)
             raise WebhookFailed(f"{target.host} could not be reached ({why}).") from error
         finally:
             connection.close()
     if not 200 <= status < 300:
         raise WebhookFailed(f"{target.host} answered {status}.", status=status)
     return status
+
+
+def _in_our_words(error: Exception) -> str:
+    """What is no HTTP quotes what it got: words of a stranger, which are kept nowhere."""
+    is_theirs = isinstance(error, http.client.HTTPException | ValueError)
+    return f"what it said is no HTTP, {type(error).__name__}" if is_theirs else str(error)
 
 
 @contextmanager

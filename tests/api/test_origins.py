@@ -22,6 +22,15 @@ async def test_an_agents_proposal_names_its_key_and_not_the_system_s_rows(place,
     assert (await db.read(row, "action.cancelled")).data["origin"]["key"] == key.pk
 
 
+async def test_a_proxy_is_believed_in_what_it_says_last(ask, place, settings):
+    settings.HTTPS = True
+    forged = [("X-Forwarded-For", "203.0.113.9"), ("X-Forwarded-For", "198.51.100.7")]
+    headers = [("X-API-Key", place.alices), ("X-Forwarded-Proto", "https"), *forged]
+    made = await ask.client.request("POST", "/v1/agents", headers=headers, json={"name": "third"})
+    assert made.status_code == 201, made.text
+    assert (await db.read(row, "agent.made")).data["origin"]["address"] == "198.51.100.7"
+
+
 async def test_a_members_act_by_key_is_the_members_by_that_key(place, ask):
     made = await ask.post("/agents", {"name": "third"}, key=place.alices)
     assert made.status_code == 201

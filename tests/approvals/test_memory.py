@@ -10,6 +10,7 @@ from approvals.models import Action, Execution, Suspension
 from approvals.room import PROPOSALS_A_MINUTE
 from console.workspaces import agents, audit
 from console.workspaces.errors import Conflict, Invalid, PermissionDenied
+from console.workspaces.models import Agent
 from tests.approvals.proposals import pending, run
 
 pytestmark = pytest.mark.database
@@ -257,6 +258,17 @@ def test_denials_from_before_a_lift_do_not_count_again(cast):
     for number in (5, 6):
         deny(pending(cast.caller(cast.scout), f"echo {number}"), cast.bob)
     assert memory.suspended(cast.scout.pk)
+
+
+def test_who_may_not_approve_for_an_agent_does_not_lift_its_suspension(cast):
+    three_denials(cast)
+    for change in ({"owner": cast.bob}, {"owner": None, "reviewers": [cast.alice.pk]}):
+        Agent.objects.filter(pk=cast.scout.pk).update(**change)
+        cast.scout.refresh_from_db()
+        with pytest.raises(PermissionDenied, match="does not approve"):
+            memory.lift_suspension(cast.scout, by=cast.bob, reason="let me")
+    assert memory.suspended(cast.scout.pk)
+    memory.lift_suspension(cast.scout, by=cast.alice, reason="it is fine")
 
 
 def test_only_reviewers_of_its_workspace_lift_a_suspension(cast):

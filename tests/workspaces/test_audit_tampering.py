@@ -41,6 +41,27 @@ def head_of(workspace):
     return Head(workspace.pk, workspace.audit_seq, workspace.audit_head)
 
 
+@pytest.mark.parametrize("number", [0, -3])
+def test_a_row_before_the_first_there_can_be_hides_no_others(chain, number):
+    """Deleted rows, said to be exported; and a row outside of the chain, so that what follows looks like its first."""
+    gone = AuditEntry.objects.get(workspace=chain, seq=3)
+    AuditEntry.objects.filter(workspace=chain, seq__lte=3).delete()
+    audit.append(workspace_id=chain.pk, actor=audit.SYSTEM, event="audit.pruned", through=3, head=gone.hash)
+    assert not list(audit.broken_links(chain))
+    forged = AuditEntry(workspace=chain, seq=number, at=gone.at, actor="system", event="x", prev_hash="0" * 64)
+    forged.hash = link_hash(forged)
+    forged.save()
+    assert list(audit.broken_links(chain))
+
+
+def test_a_row_zero_before_a_whole_chain_is_found(chain):
+    first = AuditEntry.objects.get(workspace=chain, seq=1)
+    forged = AuditEntry(workspace=chain, seq=0, at=first.at, actor="system", event="x", prev_hash="0" * 64)
+    forged.hash = link_hash(forged)
+    forged.save()
+    assert any("Row 0" in said for said in audit.broken_links(chain))
+
+
 def cover(workspace):
     """Whoever changes rows can make the workspace agree with what is left."""
     last = AuditEntry.objects.filter(workspace=workspace).order_by("-seq").first()

@@ -158,6 +158,17 @@ def test_a_redirect_is_a_failure_and_is_not_followed(https, loopback_listed, sta
     assert len(https.got) == 1
 
 
+@pytest.mark.parametrize(
+    "says", [b"220 mail.internal ESMTP\0 at your service\r\n", b"HTTP/1.1 internal\r\n\r\n", b"\xff"]
+)
+def test_what_is_no_http_is_not_quoted(https, loopback_listed, says):
+    https.says = says
+    with pytest.raises(webhooks.WebhookFailed, match="no HTTP") as failed:
+        webhooks.post(https.url, {}, context=https.trusting)
+    assert "internal" not in str(failed.value)
+    assert str(failed.value).isprintable()
+
+
 def test_a_certificate_that_nobody_vouches_for_gets_nothing(https, loopback_listed):
     with pytest.raises(webhooks.WebhookFailed, match="could not be reached"):
         webhooks.post(https.url, {})

@@ -49,7 +49,7 @@ class Command(BaseCommand):
         found, wrong = _chains(workspace), False
         for chain in found:
             here = [each for each in noted if each.workspace_id == chain.pk]
-            wrong |= self._told(_name(chain), audit.broken_links(chain, here), _holds(chain, len(here)))
+            wrong |= self._told(_name(chain), audit.broken_links(chain, here), _holds(chain, here))
         known = {chain.pk for chain in found}
         for lost in sorted({each.workspace_id for each in noted} - known) if not workspace else ():
             wrong = self._told(lost, ["Its head was noted, and there is no such workspace."], "")
@@ -128,11 +128,14 @@ def _name(workspace: Workspace) -> str:
     return f"{workspace.pk} ({one_line(workspace.name)})"
 
 
-def _holds(workspace: Workspace, noted: int) -> str:
+def _holds(workspace: Workspace, noted: list[Head]) -> str:
+    """Of heads before the first row nothing is known here: what they are of was exported and removed."""
     first = AuditEntry.objects.filter(workspace=workspace).order_by("seq").values_list("seq", flat=True).first()
     if first is None:
         return "No rows."
-    heads = f", and every head noted is in it ({noted})" if noted else ""
+    gone = sum(head.seq < first for head in noted)
+    heads = f", and every head noted is in it ({len(noted) - gone})" if noted else ""
+    heads += f"; {gone} more are of rows before, which are in the export they were removed with" if gone else ""
     return f"Rows {first} to {workspace.audit_seq} hold{heads}. Head {workspace.audit_head}."
 
 
