@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -186,7 +187,8 @@ def test_whatever_happens_at_once_nobody_waits_in_a_circle_and_every_record_hold
         crowd.add(day.many(act, times), threads)
     crowd.go()
     for _ in range(40):  # what the others left to do, so that something certainly ran
-        day.decide(random)
+        with suppress(*EXPECTED):
+            day.decide(random)
         day.begin(random)
     check(committed_cast, day.passes)
 

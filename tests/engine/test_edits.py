@@ -68,7 +68,8 @@ def wishes(draw: Any, data: bytes) -> tuple[list[dict[str, Any]], Model]:
         inserts.append(draw(st.sampled_from(_ways(text, gap))) | {"lines": lines, "gap": gap})
     asked = draw(st.permutations(asked + inserts))
     of_the_gap = ["prepend", "insert_after", "insert_before", "append"]
-    for wish in sorted(inserts, key=lambda wish: (of_the_gap.index(wish["do"]), asked.index(wish))):
+    places = {id(wish): place for place, wish in enumerate(asked)}  # two may be equal
+    for wish in sorted(inserts, key=lambda wish: (of_the_gap.index(wish["do"]), places[id(wish)])):
         model.gaps.setdefault(wish["gap"], []).extend(wish["lines"])
     asked = [{name: value for name, value in wish.items() if name != "gap"} for wish in asked]
     for first, last in ranges:  # what replaces a range stands behind what is inserted before it

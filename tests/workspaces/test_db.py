@@ -114,6 +114,7 @@ def test_a_failure_reaches_the_caller_and_rolls_back():
 
 
 def test_two_loops_share_the_threads_and_closing_gives_the_handles_back():
+    db.close()  # what tests before left open
     before = len(handles_of_the_database())
     asyncio.run(db.read(names))
     asyncio.run(db.write(names))
