@@ -73,7 +73,8 @@ def rules_over(workspace_id: str, agent_id: str, conversation: str, tool: str) -
 
 def grants_over(asked: Asked) -> list[Standing]:
     where = {name: getattr(asked, name) for name in ("agent_id", "conversation", "sandbox_id", "tool")}
-    return [_granted(grant) for grant in Grant.objects.in_force().filter(**where).order_by("created_at")]
+    found = Grant.objects.in_force().filter(**where).select_related("action").order_by("created_at")
+    return list(map(_granted, found))
 
 
 def standing(rule: Rule) -> Standing:
@@ -83,7 +84,7 @@ def standing(rule: Rule) -> Standing:
 
 def _granted(grant: Grant) -> Standing:
     exactly = tuple(tuple(words) for words in grant.exactly)
-    return Standing(grant.pk, 1, "allow", grant.tool, exactly=exactly)
+    return Standing(grant.pk, 1, "allow", grant.tool, exactly=exactly, arguments=grant.action.arguments)
 
 
 def actor(verdict: Verdict) -> audit.Actor:

@@ -6,7 +6,7 @@ cannot read whole.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from approvals import shell
@@ -21,7 +21,8 @@ WHAT = {"run": "this line", "write": "this write", "edit": "this edit"}
 
 @dataclass(frozen=True)
 class Standing:
-    """A rule in force, or a grant: then `exactly` says what it allows, and `pattern` is empty."""
+    """A rule in force, or a grant: then `pattern` is empty, and it allows the path that `exactly` names, or the one
+    command whose `arguments` are these."""
 
     id: str
     version: int
@@ -31,6 +32,7 @@ class Standing:
     note: str = ""
     exactly: tuple[tuple[str, ...], ...] = ()
     pack: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def is_grant(self) -> bool:
@@ -122,7 +124,10 @@ def _command(call: Call, about: Sequence[Standing]) -> Verdict:
     if why := why_no_rule(call, line):
         return asks(f"no rule can allow this line: {why[:1].lower()}{why[1:]}")
     used = [_allowing(each.argv, about) for each in line.plain or ()]
-    return allows([each for each in used if each]) if used and all(used) else no_rule(call.tool)
+    if used and all(used):
+        return allows([each for each in used if each])
+    granted = next((each for each in about if each.is_grant and is_again(each.arguments, call.arguments)), None)
+    return allows([granted]) if granted else no_rule(call.tool)
 
 
 def why_no_rule(call: Call, line: shell.Read) -> str:
@@ -140,12 +145,14 @@ def why_no_rule(call: Call, line: shell.Read) -> str:
 
 
 def _allowing(argv: tuple[str, ...], about: Sequence[Standing]) -> Standing | None:
-    """A rule before a grant: grants are for what no rule allows."""
-    for each in sorted(about, key=lambda each: each.is_grant):
-        if each.effect == "allow" and _allows_command(each, argv):
+    """Rules alone: a grant is of a whole line, whose parts do something else in another place or order."""
+    for each in about:
+        if each.effect == "allow" and each.pattern and patterns.allows_command(each.pattern, argv):
             return each
     return None
 
 
-def _allows_command(each: Standing, argv: tuple[str, ...]) -> bool:
-    return argv in each.exactly if each.is_grant else patterns.allows_command(each.pattern, argv)
+def is_again(granted: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """The same line or words in the same place and manner; how long it may take is no part of what it does."""
+    names = (granted.keys() | asked.keys()) - {"timeout_s"}
+    return bool(granted) and all(granted.get(name) == asked.get(name) for name in names)

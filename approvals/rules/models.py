@@ -94,7 +94,7 @@ class GrantQuerySet(models.QuerySet["Grant"]):
 
 
 class Grant(models.Model):
-    """What a reviewer let one conversation do again for some minutes: exactly these commands, or this path."""
+    """What a reviewer let one conversation do again for some minutes: exactly what its action was."""
 
     id = id_field("grt")
     workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="grants")
@@ -103,7 +103,7 @@ class Grant(models.Model):
     sandbox_id = models.CharField(max_length=40)
     action = models.ForeignKey("approvals.Action", models.PROTECT, related_name="grants")  # it was given on this card
     tool = models.CharField(max_length=40)
-    exactly: models.JSONField[Any, Any] = models.JSONField()  # words of each command, or [[path]]
+    exactly: models.JSONField[Any, Any] = models.JSONField()  # words of each command of the line, as shown; or [[path]]
     given_by = models.ForeignKey(Member, models.PROTECT, related_name="grants_given")
     use_count = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)

@@ -33,7 +33,8 @@ def test_p62_the_next_twenty_run_each_with_the_grant_on_record_and_then_it_asks_
     grant = granted(cast, scout, "cat notes.txt && wc -l notes.txt", conversation="c")
     assert gate.start(grant.action_id)
     for n in range(20):
-        answer = gate.submit(run(scout, ("cat notes.txt", "wc -l notes.txt 2>&1")[n % 2], conversation="c"))
+        arguments = {**run(scout, "cat notes.txt && wc -l notes.txt").arguments, "timeout_s": 60 + n}
+        answer = gate.submit(run(scout, arguments=arguments, conversation="c"))
         assert isinstance(answer, gate.Pass)
         action = Action.objects.get(pk=answer.action_id)
         assert (action.decided_by, action.under) == ("grant", [{"grant": grant.pk}])
@@ -50,6 +51,40 @@ def test_p62_the_next_twenty_run_each_with_the_grant_on_record_and_then_it_asks_
 def test_a_grant_is_of_exactly_these_words(cast, scout, other):
     granted(cast, scout)
     assert not runs(run(scout, other))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "rm -rf data", "cd scratch", "cd scratch || rm -rf data", "cd scratch ; rm -rf data",
+        "cd scratch & rm -rf data", "rm -rf data && cd scratch", "cd scratch && cd scratch && rm -rf data",
+        "cd scratch && rm -rf data &", "cd scratch && rm -rf data 2>&1", "! cd scratch && rm -rf data",
+        "cd scratch | rm -rf data",
+    ],
+)  # fmt: skip
+def test_a_grant_is_of_the_whole_line_and_of_no_part_or_other_order_of_it(cast, scout, other):
+    granted(cast, scout, "cd scratch && rm -rf data")
+    assert not runs(run(scout, other, idempotency_key="o"))
+    assert runs(run(scout, "cd scratch && rm -rf data", idempotency_key="k"))
+
+
+@pytest.mark.parametrize(
+    "other", [{"cwd": "/work/other"}, {"background": True}, {"env": {"A": "b"}}, {"stdin": "y"}, {"new": 1}]
+)
+def test_a_grant_is_of_the_same_place_and_manner_whatever_the_time_it_may_take(cast, scout, other):
+    granted(cast, scout, "rm -rf data")
+    same = run(scout, "rm -rf data").arguments
+    assert not runs(run(scout, arguments={**same, **other}, idempotency_key="o"))
+    assert runs(run(scout, arguments={**same, "timeout_s": 7}, idempotency_key="k"))
+
+
+def test_a_grant_of_words_is_of_no_line_and_a_rule_does_not_stretch_it(cast, scout):
+    same = {name: value for name, value in run(scout).arguments.items() if name != "command"}
+    granted(cast, scout, arguments={**same, "argv": ["rm", "x"]})
+    acts.make(by=cast.alice, effect="allow", tool="run", pattern="ls")
+    assert not runs(run(scout, "rm x", idempotency_key="a"))
+    assert not runs(run(scout, "ls && rm x", idempotency_key="b"))
+    assert runs(run(scout, arguments={**same, "argv": ["rm", "x"]}, idempotency_key="k"))
 
 
 def test_a_grant_is_for_one_conversation_in_one_sandbox_of_one_agent(cast, scout):

@@ -140,7 +140,7 @@ class Grant(Answer):
     conversation: str | None
     sandbox_id: str
     tool: str
-    exactly: list[list[str]] = Field(description="The words of each command, or the path.")
+    exactly: list[list[str]] = Field(description="The words of each command of the one line, or the path.")
     given_by: str
     action_id: str
     use_count: int
