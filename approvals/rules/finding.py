@@ -72,9 +72,11 @@ def rules_over(workspace_id: str, agent_id: str, conversation: str, tool: str) -
 
 
 def grants_over(asked: Asked) -> list[Standing]:
+    """Given under the Agent Tools of now: who changes those takes back what was granted under the old."""
     where = {name: getattr(asked, name) for name in ("agent_id", "conversation", "sandbox_id", "tool")}
     found = Grant.objects.in_force().filter(**where).select_related("action").order_by("created_at")
-    return list(map(_granted, found))
+    version = asked.profile.get("settings_version")
+    return [_granted(grant) for grant in found if grant.action.profile.get("settings_version") == version]
 
 
 def standing(rule: Rule) -> Standing:
