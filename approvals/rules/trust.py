@@ -53,7 +53,7 @@ def _unseen(sandbox_id: str) -> str:
     if approved_at := _approved_at(sandbox_id):
         # From when it was proposed: what was written since is on no card that was approved.
         goes_on = Q(ended_at=None) | Q(ended_at__gt=approved_at)
-        left = Q(result__background=True) | Q(result__left_running=True)
+        left = Q(result__background=True) | Q(result__left_running=True) | Q(tool="run", status="unknown")
         changed = changed.filter(goes_on | left)
     return next((action.pk for action in changed.iterator() if action.executed is not False), "")
 

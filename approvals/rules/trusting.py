@@ -18,7 +18,7 @@ PROGRAMS = frozenset(
     " composer phpunit mix rebar3 stack cabal dotnet msbuild swift zig dune opam docker podman kubectl helm"
     " terraform tofu ansible ansible-playbook vagrant jest vitest mocha eslint prettier stylelint webpack vite"
     " rollup esbuild parcel tsc tsup turbo nx lerna grunt gulp next nuxt astro playwright cypress celery gunicorn"
-    " uvicorn flask django-admin alembic latexmk conda mamba direnv".split()
+    " uvicorn flask django-admin alembic latexmk conda mamba direnv behave inv invoke".split()
 )
 QUIET_PACKS = frozenset(("read_only_shell", "search", "local_git"))
 """What their rules let through changes no file that one of PROGRAMS would run."""
@@ -33,7 +33,7 @@ def program_in(line: shell.Read) -> str:
 
 def _named(argv: tuple[str, ...]) -> str:
     name = posixpath.basename(argv[0]) if argv else ""
-    return name if {name, name.rstrip("0123456789.")} & PROGRAMS else ""
+    return name if {name, name.rstrip("0123456789.-")} & PROGRAMS else ""
 
 
 def why_not_unseen(path: str) -> str:

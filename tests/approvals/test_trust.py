@@ -88,6 +88,16 @@ def test_programs_of_that_kind_are_known_however_they_are_named(line):
     assert trusting.program_in(shell.read(f"timeout 5 {line}"))
 
 
+@pytest.mark.parametrize("name", [*"behave inv invoke nox rake bundle just task dotnet".split()])
+def test_what_runs_recipes_of_the_workspace_is_known(name):
+    assert trusting.program_in(shell.read(f"{name} x"))
+
+
+@pytest.mark.parametrize("name", ["pytest-3", "pip-3.2", "pip3", "nox-3.12", "rebar3", "coverage-3.11", "pytest-3-"])
+def test_a_version_in_its_name_hides_no_program(name):
+    assert trusting.program_in(shell.read(f"/opt/{name} x"))
+
+
 def test_writes_of_a_mode_that_never_asks_count(cast, scout):
     agent = agents.change_tools(cast.scout, by=cast.alice, write_mode="never")
     profile = {"image": "sha256:1", "network": "none", "user": "agent", "settings_version": agent.settings_version}
@@ -146,6 +156,14 @@ def test_what_goes_on_in_the_background_is_never_known(cast, scout):
     allow(cast, "keep-writing")
     ended(run(scout, "keep-writing"), background=True)
     approved(cast, run(scout, "git status", idempotency_key="a"))
+    assert asks(run(scout, "git status", idempotency_key="b"), "without anybody")
+
+
+@pytest.mark.parametrize("line", ["git diff", "pytest"])
+def test_a_command_whose_end_is_unknown_may_go_on_and_is_never_known(cast, scout, line):
+    allow(cast, "keep-writing")
+    gate.finish(gate.submit(run(scout, "keep-writing")), status="unknown", error={"code": "lost", "detail": "Lost."})
+    approved(cast, run(scout, line, idempotency_key="a"))
     assert asks(run(scout, "git status", idempotency_key="b"), "without anybody")
 
 
