@@ -6,7 +6,7 @@ It must never run anything itself, and never trust what a door says that it can 
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
@@ -25,7 +25,7 @@ from .digest import digest
 from .errors import NotEnabled, PassSpent
 from .models import Action, Execution, PayloadUse
 from .plans import order
-from .rules import finding
+from .rules import finding, trust
 
 PENDING_FOR = timedelta(hours=24)
 APPROVED_FOR = timedelta(minutes=10)
@@ -146,6 +146,8 @@ def _refused(proposal: Proposal, key: str, agent: Agent | None, verdict: policy.
 def ask(proposal: Proposal, agent: Agent, *, why: str, told: Mapping[str, Any] = NOTHING, **fields: Any) -> Action:
     """Recorded, and a person's to decide. In the caller's transaction, which has judged it and looked for room."""
     proposal, denied_before = memory.reminded(proposal)
+    unseen = trust.flags(proposal.tool, proposal.arguments, sandbox_id=proposal.sandbox_id)
+    proposal = replace(proposal, flags=tuple(dict.fromkeys([*proposal.flags, *unseen])))
     fields = {"expires_at": timezone.now() + PENDING_FOR, **fields}
     action = _record(
         proposal, proposal.digest(), status="pending", asked=True, why_asked=why[:200],

@@ -15,8 +15,9 @@ from approvals.policy import Verdict
 
 from . import judging, trusting
 
-APPROVALS_READ = 20
-"""How many approved runs are looked through for one of such a program; further back, nothing counts as approved."""
+UNSEEN = "unseen_changes"
+APPROVALS_READ = 200
+"""How many approved runs are looked through for one with that flag; further back, nothing counts as approved."""
 
 
 def check(call: judging.Call, verdict: Verdict, *, sandbox_id: str) -> Verdict:
@@ -27,6 +28,15 @@ def check(call: judging.Call, verdict: Verdict, *, sandbox_id: str) -> Verdict:
     if not why and not verdict.is_quiet:
         why = _under_way(sandbox_id)
     return judging.asks(why) if why else verdict
+
+
+def flags(tool: str, arguments: Mapping[str, Any], *, sandbox_id: str) -> tuple[str, ...]:
+    """Of a card that is about to be shown, under the workspace's lock: whether its approval makes known what was
+    written unseen. A line that is too long to be judged here makes nothing known."""
+    if tool != "run" or not _unseen(sandbox_id):
+        return ()
+    line = judging.read(arguments)
+    return (UNSEEN,) if line and trusting.program_in(line) else ()
 
 
 def _program_in(arguments: Mapping[str, Any]) -> str:
@@ -46,7 +56,7 @@ def _why_not(call: judging.Call, program: str, sandbox_id: str) -> str:
 
 
 def _unseen(sandbox_id: str) -> str:
-    """The last action that may have changed a file, unseen by a person, since one approved such a program."""
+    """The last action that may have changed a file, unseen by a person, since one approved a card that said so."""
     changed = Action.objects.filter(sandbox_id=sandbox_id, changes_unseen=True).order_by("-started_at")
     if not changed.exists():
         return ""
@@ -60,11 +70,8 @@ def _unseen(sandbox_id: str) -> str:
 
 def _approved_at(sandbox_id: str) -> datetime | None:
     ran = Action.objects.filter(sandbox_id=sandbox_id, tool="run", decided_by="reviewer", started_at__isnull=False)
-    for action in ran.order_by("-created_at")[:APPROVALS_READ]:
-        line = judging.read(action.arguments)
-        if line and trusting.program_in(line):
-            return action.created_at
-    return None
+    last = ran.order_by("-created_at").values_list("created_at", "flags")[:APPROVALS_READ]
+    return next((created_at for created_at, said in last if UNSEEN in said), None)
 
 
 def _under_way(sandbox_id: str) -> str:

@@ -39,8 +39,12 @@ FLAGS = {
     "binary": ("wait", "binary", "Binary", "It is no text, so it is shown by size and hash."),
     "large": ("wait", "triangle-alert", "Large", "It is too long to be looked through for hidden characters."),
     "carried_over": ("wait", "history", "Comes back", "It was approved for a file that changed elsewhere meanwhile."),
+    "unseen_changes": (
+        "stop", "eye-off", "Unseen changes",
+        "Files of this sandbox were written without anybody having seen them; approving this trusts them.",
+    ),
     "after_denial": ("wait", "history", "After denial", "A proposal of this conversation was denied before."),
-}
+}  # fmt: skip
 
 
 def of(action: Action, sheets: list[Sheet]) -> list[Flag]:

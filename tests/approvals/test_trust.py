@@ -143,6 +143,42 @@ def test_what_a_person_approves_after_it_was_written_makes_it_known(cast, scout)
     assert asks(run(scout, "git status", idempotency_key="d"), "without anybody")
 
 
+UNSEEN = "unseen_changes"
+
+
+@pytest.mark.parametrize("line", ["git --version", "cat x && git stash", "timeout 5 npm ci", "make -n"])
+def test_a_card_whose_approval_would_make_unseen_changes_known_says_so(cast, scout, line):
+    assert UNSEEN not in submitted(run(scout, line, idempotency_key="a")).flags
+    ended(writes(scout, "/work/conftest.py"))
+    assert UNSEEN in submitted(run(scout, line, idempotency_key="b")).flags
+    assert UNSEEN not in submitted(run(scout, line, idempotency_key="c", sandbox_id="sbx_2")).flags
+    assert UNSEEN not in submitted(run(scout, "echo hi", idempotency_key="d")).flags
+
+
+def test_such_a_card_says_so_in_words_too(cast, scout):
+    ended(writes(scout, "/work/conftest.py"))
+    words = {"argv": ["git", "--version"], "cwd": "/work", "env": {}, "stdin": "", "timeout_s": 120}
+    assert UNSEEN in submitted(run(scout, arguments=words)).flags
+
+
+def test_an_approval_whose_card_did_not_say_so_makes_nothing_known(cast, scout):
+    allow(cast, "pytest")
+    wrote = ended(writes(scout, "/work/conftest.py"))
+    card = submitted(run(scout, "git --version", idempotency_key="a"))
+    Action.objects.filter(pk=card.pk).update(flags=[])  # as one whose line was put there by an edit
+    decisions.decide(card, "approve", by=cast.bob, digest=card.digest)
+    gate.finish(gate.start(card.pk), status="succeeded", result={})
+    assert asks(run(scout, "pytest", idempotency_key="b"), wrote.pk)
+
+
+def test_an_approval_whose_card_said_so_makes_it_known_once(cast, scout):
+    allow(cast, "pytest")
+    ended(writes(scout, "/work/conftest.py"))
+    assert UNSEEN in approved(cast, run(scout, "git --version", idempotency_key="a")).flags
+    ended(run(scout, "pytest", idempotency_key="b"), left_running=False)
+    assert UNSEEN in submitted(run(scout, "git --version", idempotency_key="c")).flags, "pytest may have changed files"
+
+
 def test_what_is_written_while_a_card_waits_is_not_on_it(cast, scout):
     ended(writes(scout, "/work/x"))
     card = submitted(run(scout, "git status", idempotency_key="a"))
