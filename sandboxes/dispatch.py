@@ -21,7 +21,6 @@ from typing import Any
 from django.db import transaction
 
 from approvals import again, gate, payloads
-from approvals.errors import TooMany
 from approvals.models import Action
 from approvals.plans import order
 from console.workspaces import bus, db, ledger
@@ -248,8 +247,6 @@ class Dispatcher:
             await db.write(again.propose_again, action, bases=bases, replaced=replaced, why=moved)
         except FileError as error:
             await db.write(gate.supersede, action, error.detail, code="stale_edit", **error.more)
-        except TooMany as error:
-            await db.write(gate.supersede, action, f"{why} {error.detail}", code="stale_edit")
 
     async def execute(
         self,
