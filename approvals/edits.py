@@ -59,6 +59,7 @@ def checked(action: Action, proposal: gate.Proposal) -> gate.Proposal:
 def put(action: Action, proposal: gate.Proposal, *, by: Member, digest_before: str) -> Action:
     """`proposal` as `checked` made it, its contents kept. Raises AlreadyDecided, or WrongDigest when the text is not
     the one that was edited."""
+    ledger.hold(action.workspace_id)
     check_may_edit(action, by=by)
     proposal, digest = checked(action, proposal), proposal.digest()
     if digest == digest_before:

@@ -115,6 +115,7 @@ def _end(action_id: str, **fields: Any) -> bool:
 
 @transaction.atomic
 def end_in_background(action_id: str, result: Mapping[str, Any]) -> None:
+    _hold(action_id)
     if end(action_id, result):
         protection.record_in_background(action_id, result)
         _tell_end(action_id)
@@ -122,8 +123,16 @@ def end_in_background(action_id: str, result: Mapping[str, Any]) -> None:
 
 @transaction.atomic
 def lose_in_background(action_id: str, sizes: Sizes) -> None:
+    _hold(action_id)
     if lose(action_id, sizes):
         _tell_end(action_id)
+
+
+def _hold(action_id: str) -> None:
+    """Before its row is locked."""
+    found = Command.objects.filter(action_id=action_id).values_list("sandbox__workspace_id", flat=True).first()
+    if found:
+        ledger.hold(found)
 
 
 def _tell_end(action_id: str) -> None:

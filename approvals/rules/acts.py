@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from console.workspaces import audit, permissions
+from console.workspaces import audit, ledger, permissions
 from console.workspaces.errors import Conflict, Invalid
 from console.workspaces.members import by_need
 from console.workspaces.models import Agent, Member
@@ -24,17 +24,22 @@ MOST_RULES = 200
 MOST_TESTS, TEST_CHARS, NOTE_CHARS = 100, 1000, 500
 
 
-@transaction.atomic
 def make(*, by: Member, pack: str = "", pack_version: int | None = None, **fields: Any) -> Rule:
     """A rule that `by` owns. Raises Invalid naming the field; its tests have passed when it is there."""
     by_need(by, permissions.RULES_MANAGE)
+    rule = Rule(workspace=by.workspace, owner=by, pack=pack, pack_version=pack_version)
+    _fill(rule, fields)  # its tests may take seconds: before the transaction, which holds the one writer
+    _insert(rule, by)
+    return rule
+
+
+@transaction.atomic
+def _insert(rule: Rule, by: Member) -> None:
+    _begin(rule, by)
     if Rule.objects.kept().filter(workspace=by.workspace).count() >= MOST_RULES:
         raise Conflict(f"{by.workspace} has {MOST_RULES} rules. End one first.")
-    rule = Rule(workspace=by.workspace, owner=by, pack=pack, pack_version=pack_version)
-    _fill(rule, fields)
     rule.save(force_insert=True)
     _audit(rule, by, "rule.made")
-    return rule
 
 
 def drafted(*, by: Member, untested: bool = False, **fields: Any) -> Rule:
@@ -44,7 +49,6 @@ def drafted(*, by: Member, untested: bool = False, **fields: Any) -> Rule:
     return rule
 
 
-@transaction.atomic
 def change(rule: Rule, *, by: Member, version: int | None = None, **fields: Any) -> Rule:
     """Another version of it. `version`: the one that was looked at; Conflict when somebody changed it since."""
     by_need(by, permissions.RULES_MANAGE)
@@ -52,19 +56,26 @@ def change(rule: Rule, *, by: Member, version: int | None = None, **fields: Any)
     _fill(rule, fields)
     if _whole(rule) == before:
         return rule
-    rows = Rule.objects.kept().filter(pk=rule.pk, version=rule.version if version is None else version)
+    _update(rule, by, rule.version if version is None else version, before)
+    return rule
+
+
+@transaction.atomic
+def _update(rule: Rule, by: Member, version: int, before: Mapping[str, Any]) -> None:
+    """Under the version that was tested, or not at all."""
+    _begin(rule, by)
+    rows = Rule.objects.kept().filter(pk=rule.pk, version=version)
     kept = {name: getattr(rule, name) for name in FIELDS}
     if not rows.update(**kept, version=F("version") + 1, pack="", pack_version=None):
         raise Conflict(f"Somebody changed or ended rule {rule.pk} meanwhile. Look at it again; nothing was saved.")
     rule.refresh_from_db()
     _audit(rule, by, "rule.changed", before=before)
-    return rule
 
 
 @transaction.atomic
 def disable(rule: Rule, *, by: Member) -> bool:
     """False when it was ended before. It stays as a row: actions name it."""
-    by_need(by, permissions.RULES_MANAGE)
+    _begin(rule, by)
     if not Rule.objects.kept().filter(pk=rule.pk).update(disabled_at=timezone.now(), version=F("version") + 1):
         return False
     rule.refresh_from_db()
@@ -72,18 +83,29 @@ def disable(rule: Rule, *, by: Member) -> bool:
     return True
 
 
-@transaction.atomic
 def adopt(rule: Rule, *, by: Member) -> Rule:
     """`by` answers for it from here on; its tests pass, or it stays as it was."""
     by_need(by, permissions.RULES_MANAGE)
     check_tests(rule)
+    _take_over(rule, by)
+    return rule
+
+
+@transaction.atomic
+def _take_over(rule: Rule, by: Member) -> None:
+    _begin(rule, by)
     rows = Rule.objects.kept().filter(pk=rule.pk, version=rule.version)
     if not rows.update(owner=by, suspended_at=None, version=F("version") + 1):
         raise Conflict(f"Somebody changed or ended rule {rule.pk} meanwhile. Look at it again.")
     before = rule.owner_id
     rule.refresh_from_db()
     _audit(rule, by, "rule.adopted", former_owner=before)
-    return rule
+
+
+def _begin(rule: Rule, by: Member) -> None:
+    """Asked in the transaction: what took a while before it may have outlived the right to it."""
+    ledger.hold(rule.workspace_id)
+    by_need(by, permissions.RULES_MANAGE)
 
 
 @transaction.atomic

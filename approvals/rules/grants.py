@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from approvals import decisions, payloads
 from approvals.models import Action
-from console.workspaces import audit, permissions
+from console.workspaces import audit, ledger, permissions
 from console.workspaces.errors import Invalid
 from console.workspaces.keys import Caller
 from console.workspaces.members import by_need
@@ -99,6 +99,7 @@ def give_by_key(action: Action, *, caller: Caller, digest: str, minutes: int) ->
 def end(grant: Grant, *, by: Member) -> bool:
     """At once: the next call asks. False when it was over."""
     by_need(by, permissions.APPROVALS_REVIEW)
+    ledger.hold(grant.workspace_id)
     now = timezone.now()
     if not Grant.objects.filter(pk=grant.pk, ended_at=None, expires_at__gt=now).update(ended_at=now):
         return False
