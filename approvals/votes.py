@@ -3,6 +3,7 @@
 Approvals from before the last edit, and of who could not give one now, do not count. Must never move an action.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
@@ -45,6 +46,18 @@ def _why_void(action: Action, by: Member) -> str:
     if not by.may(permissions.APPROVALS_REVIEW):
         return "may no longer review"
     return "may not approve it any more: who owns, edits or reviews has changed" if selves.why_not(action, by) else ""
+
+
+def drop_for(items: Sequence[Action], *, by: Member) -> None:
+    """Of items that go on without others of their plan: who approved them approved all of it. In a transaction that
+    holds the workspace. The chain keeps both."""
+    for item in items:
+        if dropped := [str(vote.by) for vote in given(item)]:
+            item.decisions.filter(verdict="approve").delete()
+            audit.append(
+                workspace_id=item.workspace_id, actor=audit.Actor("member", by.pk), event="action.approvals_reset",
+                subject_id=item.pk, digest=item.digest, tool=item.tool, plan=item.plan_id, approvals_reset=dropped,
+            )  # fmt: skip
 
 
 @transaction.atomic

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import decisions, memory
+from approvals import decisions, memory, votes
 from approvals.errors import AlreadyDecided, NotSeen, WrongDigest
 from approvals.models import Action, View
 from console.workspaces import ledger
@@ -52,6 +52,8 @@ def decide(
     _check(plan, items, verdict, digest=digest, left_out=left_out, reason=reason)
     if verdict == "approve" and via == "page" and not _shows(view, plan, by, digest):
         raise NotSeen(plan.pk)
+    if left_out:
+        votes.drop_for([item for item in items if item.pk not in left_out], by=by)
     denied = []
     for item in items:
         own = "deny" if item.pk in left_out else verdict

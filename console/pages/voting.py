@@ -4,9 +4,12 @@ from typing import Any
 
 from approvals import votes
 from approvals.models import Action
+from approvals.plans import fate
 from console.workspaces.models import Member
 
 from .words import listed
+
+ANEW = "Items were left out, so what was approved of the whole plan counts no more."
 
 
 def shown(action: Action, viewer: Member) -> dict[str, Any]:
@@ -23,4 +26,9 @@ def _name(member: Member, viewer: Member) -> str:
 
 def _said(action: Action, names: list[str]) -> str:
     """`1 of 2 approved, by Bob`."""
-    return f"{len(names)} of {action.approvals_needed} approved{f', by {listed(names)}' if names else ''}"
+    said = f"{len(names)} of {action.approvals_needed} approved{f', by {listed(names)}' if names else ''}"
+    return f"{said}. {ANEW}" if _has_less(action) else said
+
+
+def _has_less(action: Action) -> bool:
+    return bool(action.plan and any(map(fate.left_out, action.plan.in_order())))

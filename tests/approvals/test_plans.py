@@ -6,13 +6,16 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from approvals import decisions, gate, halting, room, together, twins
+from approvals import decisions, gate, halting, room, together, twins, votes
 from approvals.errors import AlreadyDecided, NotSeen, TooMany, WrongDigest
 from approvals.models import Action, Execution, Plan, Suspension
 from approvals.plans import deciding, fate, proposing
+from console.pages import voting
 from console.workspaces import agents
 from console.workspaces.errors import Conflict, IdempotencyMismatch, Invalid, PermissionDenied
+from console.workspaces.models import AuditEntry
 from sandboxes import dispatch
+from tests import people
 from tests.approvals.plans import approve, items, planned, states
 from tests.approvals.proposals import pending, run
 
@@ -348,3 +351,23 @@ def test_a_plan_is_seen_by_its_own(cast, plan):
     assert Plan.objects.visible_to(cast.caller(cast.scout)).count() == 1
     for other in (cast.caller(cast.other), cast.caller(cast.mallory), cast.mallory):
         assert not Plan.objects.visible_to(other).exists()
+
+
+def test_a_vote_for_the_whole_plan_is_none_for_what_is_left_of_it(cast):
+    """Copy, verify, remove: without the middle one it is another plan."""
+    carol = people.member(cast.workspace, "carol", "approvals:review")
+    agents.change_tools(cast.scout, by=None, approvals_needed=2)
+    caller = cast.caller(cast.scout)
+    version = cast.scout.settings_version
+    texts = ("copy", "verify", "remove")
+    calls = [run(caller, text, profile={"settings_version": version}, conversation="m") for text in texts]
+    plan = Plan.objects.get(pk=proposing.submit(proposing.PlanProposal(calls)).plan_id)
+    approve(plan, cast.bob)
+    approve(plan, cast.alice, 1)
+    assert states(plan) == ["pending", "denied", "pending"]
+    assert [str(vote.by) for vote in votes.given(items(plan)[0])] == ["Alice"]
+    reset = AuditEntry.objects.filter(event="action.approvals_reset").order_by("seq")
+    assert [row.data["approvals_reset"] for row in reset] == [["Bob"], ["Bob"]]
+    assert "Items were left out" in voting.shown(items(plan)[0], carol)["votes"]
+    approve(plan, carol)
+    assert states(plan) == ["approved", "denied", "approved"]
