@@ -27,6 +27,14 @@ def waiting(plan: Plan) -> list[Action]:
     return list(found.select_related("agent__owner__user", "workspace", "plan"))
 
 
+def _deniable(plan: Plan, verdict: str) -> list[Action]:
+    """Where several approve, a denial beats the last approval too: of what has not started, as for an action alone."""
+    if verdict != "deny":
+        return []
+    found = plan.in_order().filter(status="approved", approvals_needed__gt=1)
+    return list(found.select_related("agent__owner__user", "workspace", "plan"))
+
+
 def digest_of(plan: Plan) -> str:
     return fate.digest(list(plan.in_order()))
 
@@ -46,7 +54,7 @@ def decide(
     """`digest`: of all that waits, as it was shown; `left_out`: ids of items that are denied while the others are
     approved. Raises what `decisions.decide` raises."""
     ledger.hold(plan.workspace_id)
-    items, reason = waiting(plan), reason.strip()
+    items, reason = waiting(plan) or _deniable(plan, verdict), reason.strip()
     if not items:
         raise AlreadyDecided(decisions.already(plan.in_order()[0].pk))
     _check(plan, items, verdict, digest=digest, left_out=left_out, reason=reason)
@@ -68,7 +76,7 @@ def decide(
 def _check(
     plan: Plan, items: list[Action], verdict: str, *, digest: str, left_out: Collection[str], reason: str
 ) -> None:
-    if digest != fate.digest(items):
+    if digest != digest_of(plan):
         raise WrongDigest(f"{plan.pk} is not what was on your page. Look at it again; nothing was decided.")
     if strangers := set(left_out) - {item.pk for item in items}:
         raise Invalid(f"{min(strangers)[:60]} is no waiting item of {plan.pk}.", field="left_out")

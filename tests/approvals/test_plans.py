@@ -371,3 +371,24 @@ def test_a_vote_for_the_whole_plan_is_none_for_what_is_left_of_it(cast):
     assert "Items were left out" in voting.shown(items(plan)[0], carol)["votes"]
     approve(plan, carol)
     assert states(plan) == ["approved", "denied", "approved"]
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_a_denial_beats_the_last_approval_for_what_has_not_started(cast, plan, started):
+    Action.objects.update(approvals_needed=2)
+    carol = people.member(cast.workspace, "carol", "approvals:review")
+    approve(plan, cast.bob)
+    approve(plan, cast.alice)
+    if started:
+        assert start(plan, 0)
+    deciding.decide(plan, "deny", by=carol, digest=deciding.digest_of(plan), reason="Not on a Friday")
+    assert states(plan) == ["running"] * started + ["denied"] * (3 - started)
+    with pytest.raises(AlreadyDecided):
+        deciding.decide(plan, "deny", by=cast.bob, digest=deciding.digest_of(plan), reason="x")
+
+
+def test_where_one_approval_is_enough_a_denial_does_not_undo_a_plan(cast, plan):
+    approve(plan, cast.bob)
+    with pytest.raises(AlreadyDecided):
+        deciding.decide(plan, "deny", by=cast.alice, digest=deciding.digest_of(plan), reason="x")
+    assert states(plan) == ["approved"] * 3
