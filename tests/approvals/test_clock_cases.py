@@ -11,7 +11,6 @@ from approvals.models import Action, Execution
 from console.workspaces.models import Change
 from tests.approvals.proposals import pending
 
-pytestmark = pytest.mark.database
 SECOND = timedelta(seconds=1)
 
 

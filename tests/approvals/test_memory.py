@@ -13,8 +13,6 @@ from console.workspaces.errors import Conflict, Invalid, PermissionDenied
 from console.workspaces.models import Agent
 from tests.approvals.proposals import pending, run
 
-pytestmark = pytest.mark.database
-
 
 def deny(action, by, reason="use staging"):
     return decisions.decide(action, "deny", by=by, digest=action.digest, reason=reason)

@@ -5,8 +5,6 @@ from approvals.models import Action, Execution
 from console.workspaces import audit
 from tests.approvals.proposals import pending, run
 
-pytestmark = pytest.mark.database
-
 
 @pytest.fixture
 def caller(cast):

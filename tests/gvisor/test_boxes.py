@@ -125,7 +125,7 @@ def set_down(bench, boxes, sandbox):
     """As the clock does it."""
 
     async def scene():
-        async with boxes._lock(sandbox.pk):
+        async with boxes.lock(sandbox.pk):
             assert await db.write(lifecycle.stop, sandbox, "idle")
             await boxes._set_down(sandbox.pk, "idle")
 

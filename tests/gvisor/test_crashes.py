@@ -88,7 +88,7 @@ def test_killed_while_pending_the_proposal_waits_on_and_runs_once(served: Served
     assert [decision["verdict"] for decision in action(served, action_id)["decisions"]] == ["approve"]
 
 
-@pytest.mark.parametrize("moment", ["0", "0.002", "0.01", "0.03", "0.1"])
+@pytest.mark.parametrize("moment", ["0", "0.01", "0.1"])
 def test_killed_between_approval_and_start_it_runs_once(served: Served, sandbox: str, moment: str) -> None:
     action_id = propose(served, sandbox, COUNT + "sleep 1; echo done")
     # The decision's answer and the start race: killing after it at several moments hits before, during and after it.
