@@ -178,7 +178,7 @@ def test_one_edits_another_approves_and_the_edited_text_runs(site: Site, window:
     action = waits(agent, answer)
     ines.goto(site.page("queue", action))
     bob.goto(site.page("queue", action))
-    bob.get_by_role("link", name="Edit").click()
+    bob.get_by_role("link", name="Edit", exact=True).click()
     bob.get_by_label("Command").fill("echo edited")
     bob.get_by_role("button", name="Show what would run").click()
     expect(bob.locator(".sheet").first).to_contain_text("echo edited")
