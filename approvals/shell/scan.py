@@ -89,7 +89,9 @@ class Scan:
     # ---- commands ----
     def _in_code(self, frame: Frame) -> None:
         if frame.word is None and self.text.startswith("#", self.at):
-            self.at = _COMMENT.match(self.text, self.at).end()  # type: ignore[union-attr]
+            comment = _COMMENT.match(self.text, self.at)
+            assert comment  # it takes nothing, too
+            self.at = comment.end()
             return
         found = _CODE.match(self.text, self.at)
         assert found  # `.` takes what nothing else does

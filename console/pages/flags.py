@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from posixpath import normpath
 
 from approvals import draw
-from approvals.draw import Survey
 from approvals.models import Action
 from console.workspaces.models import Member
 from sandboxes import protection
@@ -57,9 +56,8 @@ def of(action: Action, sheets: list[Sheet]) -> list[Flag]:
 
 def _drawn_flags(sheets: list[Sheet]) -> Iterator[Flag]:
     kinds = (("hidden", "eye-off", "Hidden characters"), ("lookalikes", "shield-alert", "Look-alike characters"))
-    for each in (sheet for sheet in sheets if sheet.survey):
+    for found in (sheet.survey for sheet in sheets if sheet.survey):
         for kind, icon, word in kinds:
-            found: Survey = each.survey  # type: ignore[assignment]
             if chars := getattr(found, kind):
                 yield Flag("stop", icon, word, f"{sum(chars.values())}: {draw.named(chars, found.first_lines)}.")
 
