@@ -20,6 +20,7 @@ from console import state
 from lib import jail
 from lib.place import Place
 from sandboxes.engine import EngineConfig
+from tests import migrated
 
 from . import leavings
 from .engines import CHECKOUT, engine_var
@@ -33,6 +34,7 @@ class Served:
         var.mkdir(mode=0o700, exist_ok=True)
         leavings.note(state.instance(var))
         shutil.copy(engine_var() / "engine.json", var / "engine.json")
+        migrated.copy(var)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests import migrated
+
 from .conftest import CHECKOUT
 
 
@@ -66,6 +68,13 @@ def refused(process, within_s=30):
     return err
 
 
+@pytest.fixture
+def state(tmp_path):
+    """A state directory whose database needs no migrating."""
+    migrated.copy(tmp_path)
+    return tmp_path
+
+
 def is_free(state):
     with (state / "up.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -92,24 +101,24 @@ def test_it_serves_says_where_and_stops_in_order(tmp_path):
         assert first["admin"]["password"] not in "".join(said_again)
 
 
-def test_what_was_written_at_the_first_start_names_the_address_of_this_one(tmp_path):
-    path = tmp_path / "first-run.json"
-    with up(tmp_path):
+def test_what_was_written_at_the_first_start_names_the_address_of_this_one(state):
+    path = state / "first-run.json"
+    with up(state):
         first = json.loads(path.read_text())
-    with up(tmp_path) as (_, url, _):
+    with up(state) as (_, url, _):
         assert url != first["url"], "port 0 gives another each time"
         assert json.loads(path.read_text()) == {**first, "url": url}
         assert path.stat().st_mode & 0o777 == 0o600
     path.unlink()
-    with up(tmp_path):
+    with up(state):
         assert not path.exists(), "forgotten is forgotten"
 
 
-def test_a_second_one_on_the_same_state_says_so_and_harms_nothing(tmp_path):
-    with up(tmp_path) as (process, url, _):
-        error = refused(start(tmp_path, "--port", "0"))
+def test_a_second_one_on_the_same_state_says_so_and_harms_nothing(state):
+    with up(state) as (process, url, _):
+        error = refused(start(state, "--port", "0"))
         assert f"process {process.pid}" in error
-        assert str(tmp_path) in error
+        assert str(state) in error
         assert status(f"{url}/sign-in") == 200
 
 
@@ -126,11 +135,11 @@ def test_an_address_that_cannot_be_served_is_told(tmp_path, host, port):
     assert "cannot be served" in refused(start(tmp_path, "--host", host, "--port", port), within_s=30)
 
 
-def test_after_a_kill_the_next_start_just_starts(tmp_path):
-    with up(tmp_path) as (process, *_):
+def test_after_a_kill_the_next_start_just_starts(state):
+    with up(state) as (process, *_):
         process.kill()
         process.wait()
-    with up(tmp_path) as (_, url, _):
+    with up(state) as (_, url, _):
         assert status(f"{url}/sign-in") == 200
 
 
@@ -166,9 +175,9 @@ execute_from_command_line(["manage.py", "up", "--port", "0"])
 """
 
 
-def test_a_signal_in_the_middle_of_a_finalizer_is_not_lost(tmp_path):
+def test_a_signal_in_the_middle_of_a_finalizer_is_not_lost(state):
     """Python drops what its handler raises there."""
-    process = start(tmp_path, code=TOLD_IN_A_FINALIZER)
+    process = start(state, code=TOLD_IN_A_FINALIZER)
     out, err = ended(process)
     assert process.returncode == 130, (out, err)
     assert "Exception ignored in" in err
@@ -193,8 +202,8 @@ execute_from_command_line(["manage.py", "up", "--port", "0"])
 """
 
 
-def test_the_server_does_not_go_on_without_its_host(tmp_path):
-    process = start(tmp_path, "0.5", code=DYING)
+def test_the_server_does_not_go_on_without_its_host(state):
+    process = start(state, "0.5", code=DYING)
     out, err = ended(process)
     assert process.returncode == 1
     assert "ready on" in out
@@ -221,13 +230,13 @@ def test_runserver_points_here(tmp_path):
     assert "manage.py up" in refused(process)
 
 
-def test_bound_to_all_addresses_it_says_that_others_need_a_name(tmp_path):
-    with up(tmp_path, "--host", "0.0.0.0", "--port", "0") as (_, url, said):
+def test_bound_to_all_addresses_it_says_that_others_need_a_name(state):
+    with up(state, "--host", "0.0.0.0", "--port", "0") as (_, url, said):
         assert url.startswith("http://127.0.0.1:")
         assert any("SANDGATE_ORIGINS" in line for line in said)
         request = urllib.request.Request(f"{url}/sign-in", headers={"Host": "192.168.1.5"})
         assert status(request) == 400
-    with up(tmp_path, "--host", "0.0.0.0", "--port", "0", SANDGATE_ORIGINS="http://192.168.1.5") as (_, url, said):
+    with up(state, "--host", "0.0.0.0", "--port", "0", SANDGATE_ORIGINS="http://192.168.1.5") as (_, url, said):
         assert not any("SANDGATE_ORIGINS" in line for line in said)
         request = urllib.request.Request(f"{url}/sign-in", headers={"Host": "192.168.1.5"})
         assert status(request) == 200
