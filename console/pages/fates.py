@@ -114,13 +114,14 @@ def headline(action: Action, *, viewer: Member, decision: Decision | None) -> st
     }.get(action.status, "Let through")
 
 
-def said(action: Action) -> str:
-    """What happened, in words of ours alone: nothing of an agent's is in them, so they are not drawn."""
+def said(action: Action, command: Command | None) -> str:
+    """What happened, in words of ours alone: nothing of an agent's is in them, so they are not drawn. `command`: as for
+    `fate`."""
     result = action.result or {}
     if action.status == "succeeded" and "duration_ms" in result:
         return f"Ran {words.duration(result['duration_ms'])}.{_found(result)}"
     if action.status == "succeeded" and result.get("background"):
-        return _in_background(action)
+        return _in_background(command)
     if action.status == "succeeded" and action.tool in ("write", "edit"):
         size = result.get("size", 0)
         return f"{words.number(size, 'byte')} {'is' if size == 1 else 'are'} in place."
@@ -137,8 +138,7 @@ def _found(result: dict[str, Any]) -> str:
     return f" It made {made}; {sealed} of them {'is' if sealed == 1 else 'are'} sealed."
 
 
-def _in_background(action: Action) -> str:
-    command = commands_of([action]).get(action.pk)
+def _in_background(command: Command | None) -> str:
     if command is None or command.status == "running":
         return "It runs in the background."
     return f"It ran in the background: {_how(command)}."
@@ -154,13 +154,12 @@ def sentence(action: Action) -> str:
     return LOST if action.status == "unknown" else action.end_reason
 
 
-def streams(action: Action) -> list[Stream]:
-    """What it printed so far; nothing for what printed nothing or never ran."""
-    command = Command.objects.filter(action_id=action.pk).first() if action.tool in COMMANDS else None
-    if command is None:
-        return []
-    found = [_stream(action.pk, name) for name in ("stdout", "stderr")]
-    return [stream for stream in found if stream.total_bytes]
+def streams(actions: Iterable[Action]) -> dict[str, list[Stream]]:
+    """By action, what it printed so far; nothing for what printed nothing or never ran."""
+    ids = [action.pk for action in actions if action.tool in COMMANDS and action.started_at]
+    begun = Command.objects.filter(action_id__in=ids).values_list("action_id", flat=True) if ids else ()
+    found = {action_id: [_stream(action_id, name) for name in ("stdout", "stderr")] for action_id in begun}
+    return {action_id: [each for each in both if each.total_bytes] for action_id, both in found.items()}
 
 
 def _stream(action_id: str, name: Any) -> Stream:

@@ -4,7 +4,8 @@ One token covers all that waits: it comes after the last item's text. Must never
 could not be drawn, or could not be approved by this member alone.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
@@ -12,26 +13,26 @@ from django.utils import timezone
 from approvals import selves, showing, votes
 from approvals.models import Action, Plan
 from approvals.plans import fate as plan_fate
+from console.workspaces.models import Member
 from sandboxes.models import Command, Sandbox
 
 from . import cards, denials, fates, looking, rows, voting
 from .reasons import REASONS
 from .words import listed, number
 
-PARTS = {"card": "partials/_plan.html", "fate": "partials/_plan_fate_alone.html"}
 UNDRAWABLE = "An item cannot be shown whole, so the plan can only be denied."
 
 
 @dataclass
 class Item:
-    """As a card of its own would show it."""
+    """As a card of its own would show it. `matter`: on a card, and not where only its fate is told."""
 
     action: Action
     row: rows.Row
-    matter: cards.Matter
     command: Command | None
-    left_out: bool = False
-    streams: list[fates.Stream] = field(default_factory=list)
+    left_out: bool
+    streams: list[fates.Stream]
+    matter: cards.Matter | None = None
 
     @property
     def digest(self) -> str:
@@ -43,7 +44,7 @@ class Item:
 
     @property
     def said(self) -> str:
-        return fates.said(self.action)
+        return fates.said(self.action, self.command)
 
     @property
     def sentence(self) -> str:
@@ -52,59 +53,85 @@ class Item:
 
 def card(request: Any, opened: Action, *, unticked: frozenset[str] = frozenset()) -> dict[str, Any]:
     """`opened` is the item whose address this is. `may_approve` is the page's; deciding checks again."""
-    plan, member = opened.plan, request.here.member
-    assert plan is not None
-    actions = list(plan.in_order().select_related("agent__owner__user", "workspace"))
-    waiting = [action for action in actions if action.status == "pending"]
-    first = waiting[0] if waiting else actions[0]
-    items = _items(actions, waiting, unticked)
-    undrawable = UNDRAWABLE if any(item.matter.undrawable for item in items if item.action in waiting) else ""
-    why_not, open_ = selves.why_not(first, member), bool(waiting) and plan.expires_at > timezone.now()
-    voted, digest = voting.shown(first, member), plan_fate.digest(actions)
+    plan, member, actions = plan_of(opened), request.here.member, _actions(opened)
+    first, voted = _first(actions), _voted(actions, member)
+    shown = _became(opened, actions, member)
+    undrawable = UNDRAWABLE if _draw(shown["items"], unticked) else ""
+    why_not, is_waiting = selves.why_not(first, member), shown["status"] == "pending"
+    open_ = is_waiting and plan.expires_at > timezone.now()
     may_decide = open_ and request.here.may_review
-    status, decision = plan_fate.status(actions), votes.deciding(_told(actions))
     return {
         "template": "partials/_plan.html",
-        "parts": PARTS,
         "reasons": REASONS,
-        "action": opened,
-        "plan": plan,
-        "items": items,
         "ids": " ".join(action.pk for action in actions),
-        "waiting": len(waiting),
-        "wants": _wants(status, len(actions)),
-        "status": status,
-        "digest": digest,
-        "shown_digest": f"{digest[:8]} {digest[8:16]}",
+        "wants": _wants(shown["status"], len(actions)),
         "sandbox": Sandbox.objects.filter(pk=plan.sandbox_id).first(),
         "may_decide": may_decide,
         "may_approve": may_decide and not (why_not or undrawable or voted["voted"]),
         "own": f"{why_not} {_others(first, request)} You can deny it." if why_not else "",
         "undrawable": undrawable,
-        "seen": token(request, first, digest) if open_ and not undrawable else "",
+        "seen": partial(_token, request, first, voted["voted_on"]) if open_ and not undrawable else "",
         "looking": looking.names(member).get(opened.pk, "") if open_ else "",
-        "fate": fates.Fate(*fates.STATES[status]),
-        "headline": fates.headline(_told(actions), viewer=member, decision=decision),
-        "decided_at": next((action.decided_at for action in actions if action.decided_at), None),
-        "overtaken": "" if open_ else fates.overtaken(_told(actions), mine=member, decision=decision),
+        "overtaken": "" if open_ else fates.overtaken(_told(actions), mine=member, decision=shown["decision"]),
+        **shown,
         **voted,
     }
 
 
-def _items(actions: list[Action], waiting: list[Action], unticked: frozenset[str]) -> list[Item]:
-    found = zip(actions, rows.of(actions), strict=True)
-    commands = fates.commands_of(actions)
-    made = [
-        Item(action, row, cards.matter(action, f"item-{action.plan_place}"), commands.get(action.pk))
-        for action, row in found
+def became(opened: Action, member: Member) -> dict[str, Any]:
+    """What was decided, and what came of each item."""
+    return _became(opened, _actions(opened), member)
+
+
+def voted(opened: Action, member: Member) -> dict[str, Any]:
+    return _voted(_actions(opened), member)
+
+
+def _actions(opened: Action) -> list[Action]:
+    return list(plan_of(opened).in_order().select_related("agent__owner__user", "workspace", "plan"))
+
+
+def _first(actions: list[Action]) -> Action:
+    """The one that a view of all is noted at."""
+    return next((action for action in actions if action.status == "pending"), actions[0])
+
+
+def _voted(actions: list[Action], member: Member) -> dict[str, Any]:
+    return voting.shown(_first(actions), member, digest=plan_fate.digest(actions))
+
+
+def _became(opened: Action, actions: list[Action], member: Member) -> dict[str, Any]:
+    status, decision = plan_fate.status(actions), votes.deciding(_told(actions))
+    return {
+        "action": opened,
+        "plan": opened.plan,
+        "items": _items(actions),
+        "status": status,
+        "decision": decision,
+        "fate": fates.Fate(*fates.STATES[status]),
+        "headline": fates.headline(_told(actions), viewer=member, decision=decision),
+        "decided_at": next((action.decided_at for action in actions if action.decided_at), None),
+    }
+
+
+def _items(actions: list[Action]) -> list[Item]:
+    commands, streams = fates.commands_of(actions), fates.streams(actions)
+    return [
+        Item(action, row, commands.get(action.pk), plan_fate.left_out(action), streams.get(action.pk, []))
+        for action, row in zip(actions, rows.of(actions), strict=True)
     ]
-    for item in made:
-        item.left_out = item.action.pk in unticked or plan_fate.left_out(item.action)
-        if item.action in waiting:
+
+
+def _draw(items: list[Item], unticked: frozenset[str]) -> bool:
+    """Each with its text; whether one that waits has none that can be shown."""
+    undrawable = False
+    for item in items:
+        item.matter = cards.matter(item.action, f"item-{item.action.plan_place}")
+        if item.action.status == "pending":
+            item.left_out = item.action.pk in unticked
             item.matter.sheets += denials.sheets(item.action) if item.matter.sheets else []
-        else:
-            item.streams = fates.streams(item.action)
-    return made
+            undrawable = undrawable or bool(item.matter.undrawable)
+    return undrawable
 
 
 def _told(actions: list[Action]) -> Action:
@@ -122,10 +149,11 @@ def _others(action: Action, request: Any) -> str:
     return f"{listed(able)} can." if able else "No other reviewer is there."
 
 
-def token(request: Any, first: Action, digest: str) -> str:
+def _token(request: Any, first: Action, digest: str) -> str:
     """Given out only together with the whole text of every item, after it."""
-    session = request.session.session_key
-    return showing.show(first, to=request.here.member, session=session, digest=digest)
+    if request.method == "HEAD":
+        return ""
+    return showing.show(first, to=request.here.member, session=request.session.session_key, digest=digest)
 
 
 def plan_of(action: Action) -> Plan:

@@ -3,6 +3,7 @@
 GET shows, POST decides, and approving takes the digest and the token that came with the whole text.
 """
 
+from functools import partial
 from typing import Any
 
 from django.db.models.functions import Coalesce
@@ -12,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals import decisions, lineage, payloads, selves, showing, told, twins, votes
+from approvals import decisions, lineage, payloads, selves, showing, twins, votes
 from approvals.errors import AlreadyDecided, NotSeen
 from approvals.models import Action, Suspension, View
 from console.workspaces.errors import SandgateError
@@ -21,17 +22,11 @@ from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, denials, downloads, edited, fates, granting, kept, looking, plan_cards, rows, voting
+from . import cards, denials, downloads, edited, fates, fragments, granting, looking, plan_cards, rows, voting
 from .reasons import REASONS
 from .shell import LOOK, member_page
 from .words import listed
 
-PARTS = {
-    "card": "partials/_card.html",
-    "fate": "partials/_fate_alone.html",
-    "votes": "partials/_votes.html",
-    "looking": "partials/_looking.html",
-}
 LATELY = 20
 BEFORE = 3
 NOT_SHOWN = "This page did not show you the whole text, so it cannot approve. Open the action again and read it."
@@ -39,24 +34,23 @@ NOT_SHOWN = "This page did not show you the whole text, so it cannot approve. Op
 
 @member_page("queue", *LOOK)
 def queue(request: Any, action_id: str = "") -> HttpResponseBase:
-    part = request.GET.get("part", "")
+    part, opened = request.GET.get("part", ""), request.GET.get("open", "")
     if part == "list":
-        return render(request, "partials/_list.html", {**listing(request), "open_id": request.GET.get("open", "")})
-    shown = {"card": _card(request, find(request, action_id))} if action_id else {}
-    if part == "row" and action_id:
-        (row,) = _marked(request, rows.of([shown["card"]["action"]]))
-        more = {"row": row, "open_id": request.GET.get("open", ""), **_read(request)}
-        return render(request, "partials/_row.html", more)
-    if part in PARTS and action_id:
-        return render(request, {**PARTS, **shown["card"].get("parts", {})}[part], shown)
-    beside = {"suspended": _suspended(request, shown), "grants": granting.in_force(request)}
+        return render(request, "partials/_list.html", {**listing(request), "open_id": opened})
+    action = find(request, action_id) if action_id else None
+    if action and part in fragments.PARTS:
+        return render(request, *fragments.PARTS[part](request, action))
+    shown = {"card": _card(request, action)} if action else {}
+    if action and part == "card":
+        return render(request, shown["card"].get("template", "partials/_card.html"), shown)
+    beside = {"suspended": _suspended(request, action), "grants": granting.in_force(request)}
     return render(request, "queue/queue.html", {**listing(request), **shown, **beside, "open_id": action_id})
 
 
-def _suspended(request: Any, shown: dict[str, Any]) -> Any:
+def _suspended(request: Any, action: Action | None) -> Any:
     """Beside a card only its own agent's: what is to be read begins on the first screen."""
     found = Suspension.objects.open_in(request.here.workspace)
-    return found.filter(agent_id=shown["card"]["action"].agent_id) if shown else found
+    return found.filter(agent_id=action.agent_id) if action else found
 
 
 @member_page("queue", *LOOK, methods=("POST",))
@@ -141,21 +135,12 @@ def listing(request: Any) -> dict[str, Any]:
     ended_at = Coalesce("decided_at", "ended_at")  # nobody decided what expired or was superseded
     lately = asked.exclude(status="pending").order_by(ended_at.desc(), "-created_at")[:LATELY]
     groups = rows.groups(asked.pending().cards())
-    _marked(request, [row for group in groups for row in group.rows])
+    fragments.marked(request, [row for group in groups for row in group.rows])
     return {
         "groups": groups,
         "lately": rows.of(lately),
-        **_read(request),
+        **fragments.read(request),
     }
-
-
-def _marked(request: Any, found: list[rows.Row]) -> list[rows.Row]:
-    looking.mark(found, request.here.member)
-    return found
-
-
-def _read(request: Any) -> dict[str, set[str]]:
-    return {"read": showing.read_to_end(by=request.here.member, session=request.session.session_key)}
 
 
 def _card(request: Any, action: Action) -> dict[str, Any]:
@@ -164,12 +149,11 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         return plan_cards.card(request, action)
     member, matter = request.here.member, cards.matter(action)
     matter.sheets += edited.sheets(action) + denials.sheets(action) if matter.sheets else []
-    voted = voting.shown(action, member)
+    voted, became = voting.shown(action, member), fragments.became(action, member)
     why_not = selves.why_not(action, member)
     open_ = action.status == "pending" and (action.expires_at or timezone.now()) > timezone.now()
     may_approve = open_ and request.here.may_review and not (why_not or matter.undrawable or voted["voted"])
     return {
-        "action": action,
         "matter": matter,
         "sandbox": Sandbox.objects.filter(pk=action.sandbox_id).first(),
         "before": _before(request, action),
@@ -180,30 +164,14 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "grant": granting.offered(action) if may_approve else [],
         "grant_minutes": granting.MINUTES,
         "own": _who_else(action, member, why_not) if why_not else "",
-        "seen": "" if matter.undrawable or not open_ else _token(request, action),
+        "seen": partial(_token, request, action) if open_ and not matter.undrawable else "",
         **voted,
         "reasons": REASONS,
         "looking": looking.names(member).get(action.pk, "") if open_ else "",
         "editable": open_ and request.here.may_review and edited.editable(action),
         "digest": f"{action.digest[:8]} {action.digest[8:16]}",
-        **_became(action, member, open_),
-    }
-
-
-def _became(action: Action, member: Member, open_: bool) -> dict[str, Any]:
-    """Of a card: what was decided, and what came of it."""
-    decision, command = votes.deciding(action), fates.commands_of([action]).get(action.pk)
-    return {
-        "fate": fates.fate(action, command),
-        "command": command,
-        "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=decision),
-        "headline": fates.headline(action, viewer=member, decision=decision),
-        "said": fates.said(action),
-        "told": told.ended(action) if action.status == "denied" else "",
-        "sentence": fates.sentence(action),
-        "decision": decision,
-        "kept": kept.of_action(member, action),
-        "streams": fates.streams(action),
+        "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=became["decision"]),
+        **became,
     }
 
 
@@ -221,7 +189,10 @@ def _before(request: Any, action: Action) -> list[rows.Row]:
 
 
 def _token(request: Any, action: Action) -> str:
-    """Given out only together with the whole text, after it; worth something only to this session and this digest."""
+    """Asked for by the template where it is written, after the whole text, so that a card that broke off was shown to
+    nobody. Worth something only to this session and this digest."""
+    if request.method == "HEAD":
+        return ""
     return showing.show(action, to=request.here.member, session=request.session.session_key)
 
 

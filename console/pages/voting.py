@@ -12,12 +12,15 @@ from .words import listed
 ANEW = "Items were left out, so what was approved of the whole plan counts no more."
 
 
-def shown(action: Action, viewer: Member) -> dict[str, Any]:
-    if action.approvals_needed <= 1:
-        return {"votes": "", "voted": False}
+def shown(action: Action, viewer: Member, *, digest: str = "") -> dict[str, Any]:
+    """`digest`: what is voted on, where that is more than the action."""
+    voted_on = digest or action.digest
+    if action.approvals_needed <= 1 or action.status != "pending":
+        return {"votes": "", "voted": False, "voted_on": voted_on}
     given = votes.given(action)
     mine = any(vote.by_id == viewer.pk for vote in given)
-    return {"votes": _said(action, [_name(vote.by, viewer) for vote in given]), "voted": mine}
+    said = _said(action, [_name(vote.by, viewer) for vote in given])
+    return {"votes": said, "voted": mine, "voted_on": voted_on}
 
 
 def _name(member: Member, viewer: Member) -> str:

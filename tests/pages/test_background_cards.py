@@ -62,9 +62,10 @@ def test_what_became_of_one_in_the_background_is_its_own_end_not_its_start(cast,
     action = Action.objects.get(pk=command.action_id)
     (row,) = rows.of([action])
     assert (row.fate.level, row.fate.word, row.command) == ("live", "running", command.pk)
-    assert fates.said(action) == "It runs in the background."
+    assert fates.said(action, command) == "It runs in the background."
     Command.objects.filter(pk=command.pk).update(status="timed_out", exit_code=124)
-    assert fates.said(action) == "It ran in the background: timed out, exit 124."
+    command.refresh_from_db()
+    assert fates.said(action, command) == "It ran in the background: timed out, exit 124."
 
 
 @pytest.mark.parametrize(

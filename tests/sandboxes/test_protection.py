@@ -168,4 +168,4 @@ def test_a_model_is_told_of_what_its_command_made():
 def test_a_card_says_that_a_command_made_some():
     result = {"exit_code": 0, "duration_ms": 5, "protected": [{"path": "/work/a.key", "sealed": True}]}
     action = SimpleNamespace(status="succeeded", result=result, tool="run")
-    assert fates.said(action) == "Ran 5 ms. It made 1 protected file; 1 of them is sealed."
+    assert fates.said(action, None) == "Ran 5 ms. It made 1 protected file; 1 of them is sealed."
