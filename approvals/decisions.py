@@ -101,11 +101,15 @@ def _moved(action: Action, verdict: str, *, by: Member, digest: str, reason: str
     in_time = Q(digest=digest, expires_at__gt=Now())
     if states.advance(action, old="pending", new=new, actor=actor, where=in_time, told=told, **fields):
         return True
-    # Where several approve, a denial beats the last approval too, until something has started.
-    beats = verdict == "deny" and action.approvals_needed > 1
+    beats = verdict == "deny" and action.approvals_needed > 1  # `action` may have been read while it waited
     return beats and states.advance(
         action, old="approved", new=new, actor=actor, where=Q(digest=digest), told=told, **fields
     )
+
+
+def is_deniable_late(action: Action) -> bool:
+    """Where several approve, a denial beats the last approval too, until something has started."""
+    return action.status == "approved" and action.approvals_needed > 1
 
 
 def check_may_decide(action: Action, verdict: str, *, by: Member) -> None:

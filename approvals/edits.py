@@ -64,7 +64,7 @@ def put(action: Action, proposal: gate.Proposal, *, by: Member, digest_before: s
     proposal, digest = checked(action, proposal), proposal.digest()
     if digest == digest_before:
         raise Invalid("Nothing is different from what waits.", field="text")
-    reset = [str(vote.by) for vote in votes.given(action)]
+    reset = votes.ask_again(action)
     waits = Action.objects.filter(pk=action.pk, status="pending", digest=digest_before, expires_at__gt=Now())
     verdict = gate.judge(proposal)
     first = action.edits.order_by("at").first()

@@ -13,6 +13,15 @@ class WrongDigest(Conflict):
     code = "wrong_digest"
 
 
+class Outdated(Conflict):
+    """Agent Tools changed between the moment a call was put together and the moment it was judged."""
+
+    code = "superseded"
+
+    def __init__(self, agent: str) -> None:
+        super().__init__(f"The Agent Tools of {agent} changed meanwhile, so this was not run. Propose it again.")
+
+
 class NotSeen(Conflict):
     """The page that decides did not show the whole text, of this digest, in this session."""
 

@@ -22,7 +22,7 @@ from console.workspaces.models import Agent, Key
 
 from . import halting, memory, payloads, policy, room, same, states, votes
 from .digest import digest
-from .errors import NotEnabled, PassSpent
+from .errors import NotEnabled, Outdated, PassSpent
 from .models import Action, Execution, PayloadUse
 from .plans import order
 from .rules import finding, trust
@@ -118,7 +118,7 @@ def submit(proposal: Proposal) -> Wait | Pass:
             return Wait(known.pk)
         same.of_key(proposal).update(idempotency_key=None)  # what had it is too old to be found
     ledger.hold(caller.workspace_id)  # two at a limit: one counts after the other
-    agent, verdict = _judged(proposal)
+    agent, verdict = _judged_as_bound(proposal)
     if verdict.effect == "ask" and not proposal.idempotency_key and (other := same.joinable(proposal)):
         return Wait(other.pk, joined=True)
     if refused := _refused(proposal, key, agent, verdict):
@@ -131,7 +131,7 @@ def submit(proposal: Proposal) -> Wait | Pass:
 
 def refused(proposal: Proposal) -> Wait | None:
     """Recorded as denied, when a rule or a person a moment ago says no to it; else None, and nothing is recorded."""
-    agent, verdict = _judged(proposal)
+    agent, verdict = _judged_as_bound(proposal)
     return _refused(proposal, proposal.digest(), agent, verdict)
 
 
@@ -191,6 +191,15 @@ def _judged(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
         by_rules=lambda only_tighter: finding.judge(_asked(proposal), only_tighter=only_tighter),
     )  # fmt: skip
     assert agent is not None or verdict.effect == "allow"
+    return agent, verdict
+
+
+def _judged_as_bound(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
+    """Its profile was read before this transaction: judged by other Agent Tools than its digest names, it would run
+    under settings that nobody sees on its card."""
+    agent, verdict = _judged(proposal)
+    if agent is not None and agent.settings_version != proposal.profile.get("settings_version"):
+        raise Outdated(agent.name)
     return agent, verdict
 
 

@@ -47,6 +47,7 @@ class Numbers:
     by_reviewer: dict[str, Times]
     by_agent: dict[str, Times]
     days: dict[date, tuple[int, ...]]
+    since: datetime
 
 
 def rank(found: Sequence[float], percent: int) -> float | None:
@@ -70,7 +71,13 @@ def numbers(workspace_id: str, *, days: int, now: datetime | None = None) -> Num
         by_reviewer=_grouped((by, seconds) for by, _, seconds in took),
         by_agent=_grouped((agent, seconds) for _, agent, seconds in took),
         days=_days(own, since.date(), days),
+        since=since,
     )
+
+
+def before(found: Numbers, workspace_id: str) -> Numbers:
+    """Of as many days right before those."""
+    return numbers(workspace_id, days=len(found.days), now=found.since - timedelta(microseconds=1))
 
 
 def _kind(name: str) -> Q:

@@ -17,6 +17,7 @@ from console.workspaces.models import Member
 from . import selves
 from .errors import AlreadyDecided
 from .models import Action, Decision
+from .notices.models import Told
 
 
 def given(action: Action) -> list[Decision]:
@@ -52,12 +53,26 @@ def drop_for(items: Sequence[Action], *, by: Member) -> None:
     """Of items that go on without others of their plan: who approved them approved all of it. In a transaction that
     holds the workspace. The chain keeps both."""
     for item in items:
-        if dropped := [str(vote.by) for vote in given(item)]:
+        if dropped := ask_again(item):
             item.decisions.filter(verdict="approve").delete()
             audit.append(
                 workspace_id=item.workspace_id, actor=audit.Actor("member", by.pk), event="action.approvals_reset",
                 subject_id=item.pk, digest=item.digest, tool=item.tool, plan=item.plan_id, approvals_reset=dropped,
             )  # fmt: skip
+
+
+def waiting_after(member: Member) -> set[str]:
+    """Ids of what this member has approved and others have not yet."""
+    own = member.decisions.filter(verdict="approve", action__status="pending").select_related("action__agent")
+    found = {vote.action_id: vote.action for vote in own}
+    return {pk for pk, action in found.items() if any(vote.by_id == member.pk for vote in given(action))}
+
+
+def ask_again(action: Action) -> list[str]:
+    """Names of those whose approvals are about to count no more. They are told anew that it waits."""
+    reset = given(action)
+    Told.objects.filter(action=action, webhook__member__in=[vote.by_id for vote in reset]).delete()
+    return [str(vote.by) for vote in reset]
 
 
 @transaction.atomic

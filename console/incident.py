@@ -55,27 +55,35 @@ Text in these files was made by an agent and its commands. Open it as text.
 """
 
 
-def begin(workspace_id: str, agent: str, conversation: str, actor: audit.Actor) -> tuple[Head, int, list[str]]:
-    """On record; then the head that its slice goes up to, the row after which that begins, and the actions."""
+def check_is_there(workspace_id: str, agent: str, conversation: str) -> None:
     own = {"workspace_id": workspace_id, "agent_id": agent, "conversation": conversation}
-    ids = list(Action.objects.filter(**own).order_by("pk").values_list("pk", flat=True))
-    if not conversation or not (ids or Sandbox.objects.filter(**own).exists()):
+    if not conversation or not any(model.objects.filter(**own).exists() for model in (Action, Sandbox)):
         raise NotFound("conversation", conversation)
-    with transaction.atomic():
-        row = audit.append(
-            workspace_id=workspace_id,
-            actor=actor,
-            event="incident.exported",
-            subject_id=agent,
-            conversation=conversation,
-        )
-    first = audit_search.found(workspace_id, _sought(workspace_id, agent, conversation)).order_by("seq").first()
-    return Head(workspace_id, row.seq, row.hash), (first or row).seq - 1, ids
+
+
+@transaction.atomic
+def record(workspace_id: str, agent: str, conversation: str, actor: audit.Actor) -> Head:
+    """That it is made; the head that its slice goes up to."""
+    row = audit.append(
+        workspace_id=workspace_id, actor=actor, event="incident.exported", subject_id=agent, conversation=conversation
+    )
+    return Head(workspace_id, row.seq, row.hash)
+
+
+def scope(head: Head, agent: str, conversation: str) -> tuple[int, list[str]]:
+    """The row after which its slice begins, and the actions: read after the head, so that none in the slice is left
+    out."""
+    sought = _sought(head.workspace_id, agent, conversation)
+    first = audit_search.found(head.workspace_id, sought).order_by("seq").first()
+    own = Action.objects.filter(workspace_id=head.workspace_id, agent_id=agent, conversation=conversation)
+    return (first.seq if first else head.seq) - 1, list(own.order_by("pk").values_list("pk", flat=True))
 
 
 async def export(workspace_id: str, *, agent: str, conversation: str, actor: audit.Actor) -> AsyncIterator[bytes]:
     """Raises NotFound before anything is streamed."""
-    head, after, ids = await db.write(begin, workspace_id, agent, conversation, actor)
+    await db.read(check_is_there, workspace_id, agent, conversation)
+    head = await db.write(record, workspace_id, agent, conversation, actor)
+    after, ids = await db.read(scope, head, agent, conversation)
     return _pieces(head, after, ids, agent, conversation)
 
 

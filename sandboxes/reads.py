@@ -6,6 +6,7 @@ Must never outlive who asked by more than a piece, and never say that all came w
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
@@ -23,7 +24,10 @@ from .passage import Passage
 from .toolsets import named, read
 from .turns import Turn
 
+log = logging.getLogger("sandgate.reads")
 ARCHIVE_S = 1800
+TAKEN_WITHIN_S = 60
+"""How long a piece of an archive waits for whoever asked: who left before its first byte says so to nobody."""
 
 
 @asynccontextmanager
@@ -81,11 +85,15 @@ class Reads:
             packing = aclosing(self._boxes.ready().archive(sandbox_id))
             async with self._boxes.lock(sandbox_id), asyncio.timeout(ARCHIVE_S), packing as packed:
                 async for piece in packed:
-                    if not await passage.put(piece):
+                    async with asyncio.timeout(TAKEN_WITHIN_S):
+                        is_taken = await passage.put(piece)
+                    if not is_taken:
                         break
             passage.end()
         except SandboxError as error:
             passage.end(error)
+        except TimeoutError:
+            log.warning("Nobody took the files of sandbox %s in time; reading them was cut.", sandbox_id)
         finally:  # cut short it is never taken for whole
             passage.end(FileError("interrupted", f"Reading the files of sandbox {sandbox_id} was cut.", path="/work"))
 

@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
+from approvals import votes
 from approvals.models import Action
 from console.workspaces import reviewers
 from console.workspaces.models import Agent, Member
@@ -79,7 +80,7 @@ def _for(hook: Webhook, actions: list[Waiting]) -> list[Waiting]:
     if hook.member is None or not actions:
         return actions
     theirs = approvable_by(hook.member, {each.agent_id for each in actions})
-    mine = set(hook.member.decisions.filter(action__status="pending").values_list("action_id", flat=True))
+    mine = votes.waiting_after(hook.member)
     return [each for each in actions if each.agent_id in theirs and each.id not in mine]
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from console.workspaces import permissions
@@ -88,9 +90,12 @@ class Rule(models.Model):
 
 class GrantQuerySet(models.QuerySet["Grant"]):
     def in_force(self) -> GrantQuerySet:
-        """Until its time is over, somebody ends it, or who gave it may review no more."""
+        """Until its time is over, somebody ends it, who gave it may review no more, or its agent's Agent Tools are
+        others than those it was given under."""
         able = Member.objects.current().with_permission(permissions.APPROVALS_REVIEW)
-        return self.filter(ended_at=None, expires_at__gt=timezone.now(), given_by__in=able)
+        under = Cast(KeyTextTransform("settings_version", "action__profile"), models.IntegerField())
+        found = self.filter(ended_at=None, expires_at__gt=timezone.now(), given_by__in=able)
+        return found.alias(under=under).filter(under=F("agent__settings_version"))
 
 
 class Grant(models.Model):

@@ -35,13 +35,8 @@ def shown(request: Any) -> HttpResponseBase:
         {
             "days": days,
             "periods": PERIODS,
-            "found": found,
-            "median": seconds(found.times.p50_s),
-            "most": seconds(found.times.p95_s),
-            "asked_share": words_share(found.asked, found.calls),
-            "rule_share": words_share(found.by_rule, found.calls),
-            "denied_share": words_share(found.denied, found.asked),
-            "expired_share": words_share(found.expired, found.asked),
+            "now": found_words(found),
+            "before": found_words(insights.before(found, workspace.pk)),
             "groups": (
                 ("By reviewer", "Reviewer", True, _rows(found.by_reviewer, people, found)),
                 ("By agent", "Agent", False, _rows(found.by_agent, agents, found)),
@@ -49,6 +44,19 @@ def shown(request: Any) -> HttpResponseBase:
             **plot(found),
         },
     )
+
+
+def found_words(found: Numbers) -> dict[str, Any]:
+    """As numbers of a period and of the one before it are shown."""
+    return {
+        "numbers": found,
+        "median": seconds(found.times.p50_s),
+        "most": seconds(found.times.p95_s),
+        "asked_share": words_share(found.asked, found.calls),
+        "rule_share": words_share(found.by_rule, found.calls),
+        "denied_share": words_share(found.denied, found.asked),
+        "expired_share": words_share(found.expired, found.asked),
+    }
 
 
 def _rows(groups: dict[str, Times], names: dict[str, str], found: Numbers) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from approvals import selves, showing, votes
+from approvals import decisions, selves, showing, votes
 from approvals.models import Action, Plan
 from approvals.plans import fate as plan_fate
 from console.workspaces.models import Member
@@ -59,7 +59,8 @@ def card(request: Any, opened: Action, *, unticked: frozenset[str] = frozenset()
     undrawable = UNDRAWABLE if _draw(shown["items"], unticked) else ""
     why_not, is_waiting = selves.why_not(first, member), shown["status"] == "pending"
     open_ = is_waiting and plan.expires_at > timezone.now()
-    may_decide = open_ and request.here.may_review
+    late = not is_waiting and any(map(decisions.is_deniable_late, actions))
+    may_decide = (open_ or late) and request.here.may_review
     return {
         "template": "partials/_plan.html",
         "reasons": REASONS,
@@ -67,7 +68,8 @@ def card(request: Any, opened: Action, *, unticked: frozenset[str] = frozenset()
         "wants": _wants(shown["status"], len(actions)),
         "sandbox": Sandbox.objects.filter(pk=plan.sandbox_id).first(),
         "may_decide": may_decide,
-        "may_approve": may_decide and not (why_not or undrawable or voted["voted"]),
+        "late": late,
+        "may_approve": open_ and may_decide and not (why_not or undrawable or voted["voted"]),
         "own": f"{why_not} {_others(first, request)} You can deny it." if why_not else "",
         "undrawable": undrawable,
         "seen": partial(_token, request, first, voted["voted_on"]) if open_ and not undrawable else "",

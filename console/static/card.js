@@ -47,7 +47,6 @@
   // So that it can be approved together with others. Nothing waits for it, and nothing is decided by it.
   async function tellRead() {
     if (!card().dataset.read) return; // a plan is approved by itself
-    if (!card().dataset.read) return; // a plan is approved by itself
     const { id } = card().dataset, sent = new FormData();
     for (const name of ["csrfmiddlewaretoken", "seen"]) sent.append(name, form().querySelector(`[name=${name}]`).value);
     try {
@@ -150,7 +149,7 @@
 
   document.addEventListener("htmx:afterSwap", (event) => {
     if (!event.detail.requestConfig?.path.match(/\/decide(-plan)?$/)) return;
-    form() ? stand(".refusal, #act-title") : showOutcome();
+    card()?.querySelector("#outcome").hidden ? stand(".refusal, #act-title") : showOutcome();
   });
   document.addEventListener("htmx:load", (event) => { if (event.target === card()) setUp(); });
   addEventListener("focus", hush); // the click that brings the window back must not decide

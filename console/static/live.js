@@ -38,7 +38,15 @@
     const bare = html.replace(/(csrfmiddlewaretoken" value=)"[^"]*"/g, "$1"); // which is masked anew each time
     if (!target || shown.get(target.id) === bare) return;
     if (target.id) shown.set(target.id, bare); // a poll that brings nothing new leaves selections alone
+    const ticked = [...target.querySelectorAll('.row [name="action"]:checked, :scope > [name="action"]:checked')].map((box) => box.value);
     htmx.swap(target, html, { swapStyle: target.id === "list-body" ? "innerHTML" : "outerHTML", swapDelay: 0, settleDelay: 0 });
+    for (const id of ticked) tick_again(rowOf(id)?.querySelector('[name="action"]'));
+  }
+
+  function tick_again(box) {
+    if (!box) return; // it waits no more
+    box.checked = true;
+    box.dispatchEvent(new Event("change", { bubbles: true })); // batch.js
   }
 
   const rowOf = (id) => one(`.row[data-id="${CSS.escape(id)}"]`);
@@ -68,11 +76,9 @@
     const row = rowOf(id), card = one("#card");
     if (row && row.dataset.status !== status) loadRow(id);
     const items = card?.dataset.ids?.split(" ") || [];
-    if (items.includes(id)) return void (card.dataset.status === "pending" ? loadCard() : loadFate());
-    if (card?.dataset.id === id && one("#outcome").dataset.status !== status) {
-      // A card that shows a decision keeps what it says about it; only its outcome moves on.
-      card.dataset.status === "pending" ? loadCard() : loadFate();
-    }
+    // A card on which nothing is left to decide keeps what it says of that; only its outcome moves on.
+    const load = card?.dataset.status === "pending" || one("#card form.decide") ? loadCard : loadFate;
+    if (items.includes(id) || (card?.dataset.id === id && one("#outcome").dataset.status !== status)) load();
   }
 
   // One in the background: its action ended with its start.

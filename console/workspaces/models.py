@@ -319,7 +319,10 @@ class AuditEntry(models.Model):
     hash = models.CharField(max_length=64)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workspace", "seq"], name="audit_seq_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "seq"], name="audit_seq_once"),
+            models.CheckConstraint(condition=Q(seq__gte=1), name="audit_seq_from_1"),
+        ]
         indexes = [
             models.Index(fields=["workspace", "subject_id"], name="audit_subject"),
             models.Index(fields=["workspace", "actor_id", "seq"], name="audit_actor"),

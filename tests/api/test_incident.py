@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import resource
+import threading
 import zipfile
 
 import pytest
@@ -140,6 +141,23 @@ async def test_who_may_not_gets_none_and_nothing_is_recorded(place, ask):
     await get(ask, place)
     row = await db.read(lambda: AuditEntry.objects.get(event="incident.exported"))
     assert (row.subject_id, row.data["conversation"]) == (place.scout.pk, "march")
+
+
+async def test_nobody_who_writes_waits_while_it_is_read(place, ask, monkeypatch):
+    """All actions of a conversation, and the first of their rows: on the writer's thread every decision would wait."""
+    await made(place)
+    read_on = set()
+    for model, of in ((Action, "filter"), (AuditEntry, "filter")):
+        real = getattr(model.objects, of)
+
+        def noted(*args, real=real, **asked):
+            read_on.add(threading.current_thread().name.rpartition("_")[0])
+            return real(*args, **asked)
+
+        monkeypatch.setattr(model.objects, of, noted)
+    assert (await get(ask, place)).status_code == 200
+    assert read_on
+    assert not any("write" in name for name in read_on), read_on
 
 
 async def test_a_large_file_goes_through_without_being_held():

@@ -5,7 +5,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from approvals import decisions, gate, room
-from approvals.errors import NoReviewer, PassSpent, TooMany, WrongDigest
+from approvals.errors import NoReviewer, Outdated, PassSpent, TooMany, WrongDigest
 from approvals.models import Action, Execution
 from console.workspaces import agents, audit, keys, members, once, permissions
 from console.workspaces.errors import IdempotencyMismatch
@@ -315,3 +315,18 @@ def test_an_idempotency_key_still_names_a_write_that_is_done(cast):
     profile = {**write(caller, "new").profile, "settings_version": 3}
     again = write(caller, "new", idempotency_key="k", profile=profile)
     assert gate.submit(again) == gate.Wait(action.pk)
+
+
+@pytest.mark.parametrize("mode", ["never", "rules", "always"])
+def test_what_was_put_together_under_other_agent_tools_neither_runs_nor_waits(cast, mode):
+    """The door read them a moment before; somebody changed them since."""
+    agents.change_tools(cast.scout, by=cast.alice, command_mode=mode)
+    proposal = run(cast.caller(cast.scout))
+    agents.change_tools(cast.scout, by=cast.alice, network="none")
+    with pytest.raises(Outdated, match="Propose it again"):
+        gate.submit(proposal)
+    with pytest.raises(Outdated):
+        gate.refused(proposal)
+    assert not Action.objects.exists()
+    gate.submit(run(cast.caller(cast.scout)))
+    assert Action.objects.count() == 1

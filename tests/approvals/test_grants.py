@@ -166,10 +166,11 @@ def test_a_grant_comes_with_an_approval_or_not_at_all(cast, scout):
 
 
 def test_a_grant_ends_with_the_agent_tools_that_it_was_given_under(cast, scout):
-    granted(cast, scout)
-    agent = agents.change_tools(cast.scout, by=cast.alice, toolset=1)
-    profile = {**run(scout).profile, "settings_version": agent.settings_version}
-    assert not runs(run(scout, "cat notes.txt", profile=profile, idempotency_key="k"))
+    grant = granted(cast, scout)
+    assert list(Grant.objects.in_force()) == [grant]
+    agents.change_tools(cast.scout, by=cast.alice, toolset=1)
+    assert not runs(run(scout, "cat notes.txt", idempotency_key="k"))
+    assert not Grant.objects.in_force().exists(), "nor is it listed"
 
 
 def test_a_grant_is_ended_at_once_and_once(cast, scout):

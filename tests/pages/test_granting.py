@@ -54,10 +54,8 @@ def test_who_owns_the_agent_is_offered_no_grant(cast, browser):
     cast.scout.owner = cast.bob
     cast.scout.save()
     agents.change_tools(cast.scout, by=cast.alice, toolset=1)
-    version = cast.scout.settings_version + 1
-    profile = {"image": "sha256:1", "network": "none", "user": "agent", "settings_version": version}
     from console.workspaces import members
 
     members.give(cast.alice, "approvals:review", by=None)
-    action = pending(cast.caller(cast.scout), "cat notes.txt", profile=profile)
+    action = pending(cast.caller(cast.scout), "cat notes.txt")
     assert "Approve and grant" not in browser(cast.bob).get(at(cast, "card", action.pk)).content.decode()

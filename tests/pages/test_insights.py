@@ -102,6 +102,22 @@ def test_who_neither_reviews_nor_reads_the_audit_log_sees_none(lately, browser):
     page(browser, lately, lately.bob, status=403)
 
 
+def test_each_number_stands_beside_the_one_of_the_period_before(lately, browser):
+    """Six days ago a week begins; what is 7 to 13 days old is of the week before, and nothing is of both."""
+    decided(lately, "deny", 30, days=7, agent=lately.other)
+    decided(lately, "approve", 1, days=13, agent=lately.other)
+    found = insights.numbers(lately.workspace.pk, days=7)
+    before = insights.before(found, lately.workspace.pk)
+    assert (before.calls, before.asked, before.denied, before.expired, before.times.hasty) == (2, 2, 1, 0, 1)
+    assert (before.times.p50_s, before.times.p95_s) == (1, 30)
+    assert not set(before.days) & set(found.days)
+    both = insights.numbers(lately.workspace.pk, days=14)
+    assert before.calls + found.calls == both.calls
+    text = page(browser, lately, lately.bob, "?days=7")
+    said = re.findall(r"<small>before: ([^<]*)</small>", text)
+    assert said == ["100 %", "0 %", "1.0 s; 30 s", "1; 50 %", "0; 0 %", "1 of 2"]
+
+
 @pytest.mark.parametrize("query", ["?days=8", "?days=x", "?days=-1", "?days=99999999999999"])
 def test_another_period_is_the_usual_one(cast, browser, query):
     text = page(browser, cast, cast.bob, query)

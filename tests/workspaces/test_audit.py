@@ -1,7 +1,7 @@
 import threading
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from console.workspaces import audit, changes, ledger
 from console.workspaces.models import AuditEntry, Change, Workspace
@@ -32,6 +32,12 @@ def test_any_changed_field_breaks_it(workspace, field):
     value = {"data": {"number": 9}, "at": row.at.replace(microsecond=1)}.get(field, "tampered")
     AuditEntry.objects.filter(pk=row.pk).update(**{field: value})
     assert list(audit.broken_links(workspace))
+
+
+@pytest.mark.parametrize("seq", [0, -1])
+def test_the_database_takes_no_row_before_row_1(workspace, seq):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        AuditEntry.objects.filter(workspace=workspace, seq=1).update(seq=seq)
 
 
 @pytest.mark.parametrize("seq", [1, 3, 5])

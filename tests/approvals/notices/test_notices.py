@@ -7,13 +7,16 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from approvals import decisions, edits
 from approvals.models import Action
 from approvals.notices import acts, loop, planning, sending
 from approvals.notices.models import Attempt, Delivery, Told, Webhook
 from console.state import CHECKOUT
-from console.workspaces import db, members, permissions
+from console.workspaces import agents, db, members, permissions
 from console.workspaces.errors import Conflict
-from tests.approvals.proposals import pending
+from console.workspaces.models import Member
+from tests import people
+from tests.approvals.proposals import pending, run
 
 from .conftest import hook_at, told, write
 
@@ -198,6 +201,29 @@ async def test_a_reviewer_is_mailed_of_what_they_may_approve(committed_cast, mai
     await asks(cast, "echo 2")
     await told()
     assert len(mailbox) == 1
+
+
+async def test_whose_approval_an_edit_has_reset_is_told_that_it_waits_again(committed_cast, mailbox):
+    cast = committed_cast
+    await write(agents.change_tools, cast.scout, by=None, approvals_needed=2)
+    await write(people.member, cast.workspace, "carol", *permissions.PRESETS["reviewer"])
+    await write(people.member, cast.workspace, "dan", *permissions.PRESETS["reviewer"])
+    await write(acts.set_own_email, on=True, by=cast.bob)
+    action = await asks(cast)
+    await told()
+    await write(decisions.decide, action, "approve", by=cast.bob, digest=action.digest)
+    await later(10)
+    await told()
+    assert len(mailbox) == 1, "it waits for others"
+
+    def edit():
+        waits = Action.objects.get(pk=action.pk)
+        edited = run(cast.caller(cast.scout), "echo other", profile=waits.profile)
+        edits.put(waits, edited, by=Member.objects.get(user__name="Carol"), digest_before=waits.digest)
+
+    await write(edit)
+    await told()
+    assert [message.to for message in mailbox] == [["bob@example.test"]] * 2
 
 
 @pytest.mark.parametrize("leaves", ["membership", "permission"])
