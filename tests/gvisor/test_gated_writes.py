@@ -35,7 +35,7 @@ class Desk:
 
     def pending(self) -> dict | None:
         items = self.agent.get("/actions", params={"status": "pending"}).json()["items"]
-        return items[0] if items else None
+        return next((item for item in items if item["sandbox_id"] == self.sandbox), None)
 
     def approve(self, action: dict) -> None:
         body = {"verdict": "approve", "digest": action["digest"]}
@@ -47,11 +47,18 @@ class Desk:
         return str(answer.json()["stdout"])
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    console = Served(tmp_path_factory.mktemp("writes") / "var").up()
+    yield console
+    console.close()
+
+
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
-    served = Served(tmp_path / "var").up()
-    yield Desk(served)
-    served.close()
+def desk(served: Served) -> Iterator[Desk]:
+    desk = Desk(served)
+    yield desk
+    desk.member.delete(f"/sandboxes/{desk.sandbox}").raise_for_status()
 
 
 def test_an_approved_write_replaces_exactly_what_was_there(desk: Desk) -> None:
@@ -156,6 +163,7 @@ def test_refused_writes_leave_nothing_on_the_host(desk: Desk) -> None:
 
     body = {"path": "/work/big", "encoding": "base64"}
     first = b64encode(randbytes(90 << 20)).decode()
+    other = on_disk()  # of tests before
     waiting = [desk.pool.submit(desk.post_file, body | {"content": first, "path": f"/work/{n}"}) for n in "ab"]
     until(lambda: len(desk.agent.get("/actions", params={"status": "pending"}).json()["items"]) == 2, within_s=60)
     desk.run("printf %5000s old > big")
@@ -163,7 +171,7 @@ def test_refused_writes_leave_nothing_on_the_host(desk: Desk) -> None:
     refused = desk.post_file(body | {"content": b64encode(randbytes(21 << 20)).decode()})
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many")
     assert "188743680 bytes" in refused.json()["detail"]
-    assert on_disk() == before == 90 << 20
+    assert on_disk() == before == other + (90 << 20)
     for item in desk.agent.get("/actions", params={"status": "pending"}).json()["items"]:
         desk.agent.post(f"/actions/{item['id']}/cancel").raise_for_status()
     assert {call.result().json()["code"] for call in waiting} == {"cancelled"}
@@ -179,7 +187,11 @@ def test_the_same_write_again_after_it_was_done_gets_its_outcome_and_writes_noth
     # Looked at with the member's key: the agent itself has not been given the outcome yet.
     until(lambda: desk.member.get(f"/actions/{action['id']}").json()["status"] == "succeeded")
     again = desk.agent.post(f"/sandboxes/{desk.sandbox}/files", json=body)
-    writes = [item for item in desk.agent.get("/actions").json()["items"] if item["tool"] == "write"]
+    writes = [
+        item
+        for item in desk.agent.get("/actions").json()["items"]
+        if (item["tool"], item["sandbox_id"]) == ("write", desk.sandbox)
+    ]
     assert (again.status_code, len(writes)) == (200, 1)
 
 

@@ -17,6 +17,7 @@ import pytest
 from lib import leftovers
 from lib.daemon import OwnDaemon
 from lib.place import CHECKOUT, Place
+from tests import migrated
 
 from .processes import of_instance
 from .served import until
@@ -91,11 +92,18 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def console(tmp_path: Path) -> Iterator[Console]:
+def bare(tmp_path: Path) -> Iterator[Console]:
     console = Console(tmp_path / "var")
     console.place.var.mkdir()
     yield console
     console.clean_up()
+
+
+@pytest.fixture
+def console(bare: Console) -> Console:
+    """One whose first start has no database to migrate."""
+    migrated.copy(bare.place.var)
+    return bare
 
 
 def assert_nothing_left(place: Place) -> None:
@@ -111,16 +119,16 @@ def run(api: httpx.Client, sandbox: str, command: str) -> str:
     return str(answer.json()["stdout"])
 
 
-def test_the_first_start_says_how_to_sign_in_and_where_the_keys_are(console: Console) -> None:
-    console.up()
-    path = console.place.var / "first-run.json"
-    made = console.first_run()
-    said = "\n".join(console.printed)
-    assert made["url"] == console.url
+def test_the_first_start_says_how_to_sign_in_and_where_the_keys_are(bare: Console) -> None:
+    bare.up()
+    path = bare.place.var / "first-run.json"
+    made = bare.first_run()
+    said = "\n".join(bare.printed)
+    assert made["url"] == bare.url
     assert made["admin"]["user"] in said  # type: ignore[index]
     assert str(path) in said
     assert path.stat().st_mode & 0o777 == 0o600
-    assert console.place.var.stat().st_mode & 0o777 == 0o700
+    assert bare.place.var.stat().st_mode & 0o777 == 0o700
     assert made["workspace_key"] not in said
     assert made["agent_key"] not in said
 
@@ -143,19 +151,19 @@ def test_ctrl_c_ends_sandboxes_and_daemon_and_leaves_no_process(console: Console
     assert_nothing_left(console.place)
 
 
-@pytest.mark.parametrize("after_s", [0.1, 0.3, 0.8])
-def test_ctrl_c_again_and_again_leaves_nothing_either(console: Console, after_s: float) -> None:
+def test_ctrl_c_again_and_again_leaves_nothing_either(console: Console) -> None:
     """The second one may kill the console, or fall while the daemon is being stopped."""
-    console.up()
-    with console.api() as api:
-        api.post("/sandboxes", json={}).raise_for_status()
-    assert console.process
-    console.process.send_signal(signal.SIGINT)
-    for _ in range(3):
-        time.sleep(after_s)
+    for after_s in (0.1, 0.3, 0.8):
+        console.up()
+        with console.api() as api:
+            api.post("/sandboxes", json={}).raise_for_status()
+        assert console.process
         console.process.send_signal(signal.SIGINT)
-    console.process.wait(timeout=60)
-    assert_nothing_left(console.place)
+        for _ in range(3):
+            time.sleep(after_s)
+            console.process.send_signal(signal.SIGINT)
+        console.process.wait(timeout=60)
+        assert_nothing_left(console.place)
 
 
 def test_ctrl_c_while_the_daemon_starts_leaves_nothing(console: Console) -> None:
@@ -224,6 +232,7 @@ def test_two_state_directories_serve_side_by_side_and_one_ends_without_the_other
 ) -> None:
     other = Console(tmp_path / "other")
     other.place.var.mkdir()
+    migrated.copy(other.place.var)
     try:
         console.up()
         other.up()
