@@ -155,8 +155,8 @@ class Dispatcher:
         await self._following.take_up()
 
     async def stop(self, command: Command, number: int) -> int:
-        """Signal `number`, then KILL, to the whole tree; returns how many had to be killed when it is empty and the row
-        says so. No Pass: it ends what one began."""
+        """Signal `number`, then KILL, to the whole tree; returns how many processes that ended, when it is empty and
+        the row says so. No Pass: it ends what one began."""
         box, killed = self._boxes.box(command.sandbox_id), None
         for _ in range(STOP_TRIES):  # its row is there a moment before the runner hears of it
             killed = await box.stop(command.action_id, number)

@@ -249,7 +249,7 @@ class Box:
 
     async def stop(self, action_id: str, number: int = signal.SIGTERM) -> int | None:
         """Signal `number`, 2 s, KILL, to the whole tree of a command, also of one that has ended. Answers when the
-        tree is empty, with how many had to be killed; None when the runner knows nothing of it any more, or yet."""
+        tree is empty, with how many processes that ended; None when the runner knows nothing of it any more, or yet."""
         ask = Ask({"op": "stop", "id": action_id, "signal": number})
         return await self._told(ask, answers.killed, within_s=STOP_S)
 

@@ -115,7 +115,7 @@ class Command:
             self._loop.when_readable(self._keeper.order_fd, self._ordered)
 
     def when_empty(self, call: Callable[[int], None]) -> None:
-        """Tells once nothing that descends from the command is left, and how many of it had to be killed."""
+        """Tells once nothing that descends from the command is left, and how many processes a stop ended."""
         if self.tree_empty or self._keeper is None:
             call(self._killed)
         else:

@@ -40,12 +40,13 @@
 #include <unistd.h>
 
 enum { NURSERY_FD = 3, ORDER_FD = 3, LINE_FD = 4, FILES = 5, SCRIPT_FD = 9 };
-enum { ORDER_MAX = 4 << 20, WORDS_MAX = 1 << 16, TREE_MAX = 8192, PASS_MS = 10 };
+enum { ORDER_MAX = 4 << 20, WORDS_MAX = 1 << 16, TREE_MAX = 8192, PASS_MS = 10, PIDS = 1 << 22 };
 enum { KEEPER_UID = 65533 }; /* in rights.py, too: keepers are root by effective user alone, so that no root reaches them */
 enum { STDIN_EMPTY = 1, HAS_SCRIPT = 2 };
 
 struct report { uint8_t kind; uint8_t pad[3]; int32_t value; };
-/* kind: 'E' the command's exit status, 'S' 128 + the signal that ended it, 'Z' its tree is empty (value: killed) */
+/* kind: 'E' the command's exit status, 'S' 128 + the signal that ended it, 'Z' its tree is empty (value: how many
+ * processes of it a signal of ours met, each once: what a stop ended) */
 
 /* order: u32 bytes that follow | u32 flags uid gid nproc nofile | u32 n, n bytes script | str cwd
  *        | u32 n, n str env | u32 n, n str argv        (u32 in host order; str: u32 length with the NUL, bytes) */
@@ -224,11 +225,21 @@ static int parse_stat(const char *pid, int *ppid, char *state)
     return after && sscanf(after + 1, " %c %d", state, ppid) == 2 ? 0 : -1;
 }
 
-/* One pass: find every living descendant, signal each. Returns how many it found. */
+/* Whether it had no signal of ours before: a process is met again in later passes, until it is gone. Room for every
+ * number that a kernel gives; a page of it is memory once it is written. */
+static int is_first(int pid)
+{
+    static uint8_t met[PIDS / 8];
+    if (pid < 0 || pid >= PIDS || met[pid / 8] & 1 << pid % 8) return 0;
+    met[pid / 8] |= (uint8_t)(1 << pid % 8);
+    return 1;
+}
+
+/* One pass: find every living descendant, signal each. Returns how many of them it met for the first time. */
 static int signal_tree(int sig)
 {
     static struct { int pid, ppid; char state, mine; } all[TREE_MAX];
-    int n = 0, found = 0, grew = 1, self = getpid();
+    int n = 0, met = 0, grew = 1, self = getpid();
     DIR *proc = opendir("/proc");
     if (!proc) return 0;
     for (struct dirent *e; n < TREE_MAX && (e = readdir(proc));) {
@@ -248,8 +259,8 @@ static int signal_tree(int sig)
         }
     }
     for (int i = 0; i < n; i++)
-        if (all[i].mine && all[i].state != 'Z' && kill(all[i].pid, sig) == 0) found++;
-    return found;
+        if (all[i].mine && all[i].state != 'Z' && kill(all[i].pid, sig) == 0) met += is_first(all[i].pid);
+    return met;
 }
 
 static void tell(const struct report *reports, int n)
@@ -260,7 +271,7 @@ static void tell(const struct report *reports, int n)
 
 /* Reaps whatever ended; 0 when no descendant is left (a subreaper without children has no descendants).
  * The end of the command and of its tree go out in one write where they come together: the runner sees no gap. */
-static int reap(pid_t command, int killed)
+static int reap(pid_t command, int met)
 {
     struct report reports[2] = { { 0 } };
     int n = 0, left = -1;
@@ -276,7 +287,7 @@ static int reap(pid_t command, int killed)
     }
     if (!left) {
         reports[n].kind = 'Z';
-        reports[n++].value = killed;
+        reports[n++].value = met;
     }
     if (n) tell(reports, n);
     return left;
@@ -286,19 +297,19 @@ static void wake(int sig) { (void)sig; }
 
 static void keep(pid_t command, const sigset_t *waiting)
 {
-    int killing = 0, killed = 0;
-    while (reap(command, killed)) {
+    int killing = 0, met = 0;
+    while (reap(command, met)) {
         struct timespec soon = { 0, PASS_MS * 1000000L };
         struct pollfd line = { LINE_FD, POLLIN, 0 };
-        if (killing) killed += signal_tree(SIGKILL);
+        if (killing) met += signal_tree(SIGKILL);
         if (ppoll(&line, 1, killing ? &soon : NULL, waiting) <= 0) continue;
         unsigned char sig;
         if (read(LINE_FD, &sig, 1) != 1 || sig == SIGKILL) {  /* a runner that is gone counts as kill */
-            if (!killing) killed += signal_tree(SIGKILL);
+            if (!killing) met += signal_tree(SIGKILL);
             killing = 1;
             if (line.revents & POLLHUP) usleep(PASS_MS * 1000);
         } else {
-            signal_tree(sig);
+            met += signal_tree(sig);
         }
     }
 }

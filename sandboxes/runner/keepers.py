@@ -105,8 +105,8 @@ class Keeper:
         return (chr(answer[0]), int(_U32.unpack(answer[1:])[0])) if len(answer) == 5 else None
 
     def reports(self) -> list[tuple[str, int]] | None:
-        """('E', exit status), ('S', 128 + the signal that ended it), ('Z', number killed); empty: the keeper is gone;
-        None: nothing yet."""
+        """('E', exit status), ('S', 128 + the signal that ended it), ('Z', processes that signals met);
+        empty: the keeper is gone; None: nothing yet."""
         try:
             data = self._line.recv(64 * _REPORT.size)
         except BlockingIOError:

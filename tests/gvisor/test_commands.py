@@ -1,5 +1,6 @@
 import asyncio
 import hashlib
+import signal
 import time
 
 import pytest
@@ -273,6 +274,27 @@ def test_stop_kills_what_ignores_being_asked(bench, box):
     ran, took_s = bench.do(scene())
     assert (ran.result.stopped, ran.code) == (True, 137)
     assert 1.5 < took_s < 4
+
+
+@pytest.mark.parametrize(
+    ("command", "ended"),
+    [
+        ("exec sleep 731", 1),
+        ("(setsid sleep 732 &); sleep 733 & sleep 734; true", 4),  # the shell, its children, what left its session
+        ("trap '' TERM; sleep 735; true", 2),  # TERM met them, and KILL met them again
+        ("(trap '' TERM; sleep 736; true) & exec sleep 737", 3),
+        ("trap 'exit 0' USR1; sleep 738 & wait", 2),
+    ],
+)
+def test_stop_says_how_many_processes_it_ended_each_once_and_by_whichever_signal(bench, fresh_box, command, ended):
+    async def scene():
+        running = asyncio.ensure_future(bench.bashing(fresh_box, f"echo ready; {command}", action_id="act_count"))
+        await asyncio.sleep(1)
+        count = await fresh_box.stop("act_count", signal.SIGUSR1 if "USR1" in command else signal.SIGTERM)
+        await running
+        return count
+
+    assert bench.do(scene()) == ended
 
 
 def test_stop_of_what_never_ran_is_quiet(bench, box):

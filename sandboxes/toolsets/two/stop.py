@@ -33,6 +33,7 @@ def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any
 
 
 async def execute(pass_: "Pass", dispatcher: "Dispatcher") -> dict[str, Any]:
+    """`killed`: how many processes this ended, by whichever signal."""
     from sandboxes import commands
 
     name = pass_.arguments["signal"]
@@ -47,5 +48,9 @@ async def execute(pass_: "Pass", dispatcher: "Dispatcher") -> dict[str, Any]:
 
 def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     code = "" if result["exit_code"] is None else f", exit code {result['exit_code']}"
-    by_force = f"; {result['killed']} processes had to be killed" if result["killed"] else ""
-    return f"{result['id']}: {result['status']}{code}, and nothing of it runs{by_force}."
+    ended = f" This ended {_processes(result['killed'])}." if result["killed"] else ""
+    return f"{result['id']}: {result['status']}{code}, and nothing of it runs.{ended}"
+
+
+def _processes(count: int) -> str:
+    return f"{count} processes" if count > 1 else "1 process"
