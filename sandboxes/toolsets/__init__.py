@@ -7,7 +7,8 @@ An act: `NAME`, `VERSION`, `KIND` · `validate(arguments, agent)` → the argume
 
 A tool, whose module has its name: `DESCRIPTION`, `PROPERTIES`, `REQUIRED`, `EXAMPLE` · `ACT`, unless the module is an
 act itself · `arguments(given)` → those of the act, unless they are the same · `text(result, arguments)` → what a model
-reads. Its schema is a promise to every agent pinned to that toolset: a test compares it with what was promised.
+reads. Its schema is a promise to every agent pinned to that toolset: a test compares it with what was promised. What is
+to be different comes with the next toolset.
 """
 
 import pkgutil

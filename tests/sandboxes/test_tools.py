@@ -1,7 +1,7 @@
 """The tools as agents know them: their schemas are promises, and what a model sends is checked against them."""
 
-import hashlib
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -14,12 +14,14 @@ from sandboxes.toolsets import BadArguments, schemas
 
 ALL = [tool for number in (1, 2) for tool in toolsets.toolset(number).values()]
 named = pytest.mark.parametrize("tool", ALL, ids=lambda tool: f"{tool.toolset}-{tool.name}")
-PROMISED_SCHEMAS = "13ded30d0b64c505d3c2e09413a37b0afc86197dcdc9d8182d8dacad68e0f680"
+PROMISED = Path(__file__).parents[1] / "data"
 
 
-def pinned(number: int) -> str:
-    found = {tool.name: [tool.description, tool.schema] for tool in toolsets.toolset(number).values()}
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+def published(number: int) -> str:
+    """A toolset as its agents are given it: the order counts, too, of tools and of arguments."""
+    tools = toolsets.toolset(number).values()
+    found = [{"name": tool.name, "description": tool.description, "inputSchema": tool.schema} for tool in tools]
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
 def test_each_toolset_has_the_tools_that_its_agents_were_promised():
@@ -35,9 +37,19 @@ def test_what_can_change_a_sandbox_is_asked_about_and_nothing_else_is():
     assert asks == {"run", "write", "edit", "run_command", "write_file"}
 
 
-def test_an_agent_pinned_to_toolset_1_keeps_its_very_descriptions_and_schemas():
-    """A difference here breaks agents that were built and tested with these words: make a new toolset instead."""
-    assert pinned(1) == PROMISED_SCHEMAS
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_pinned_agent_keeps_its_very_descriptions_and_schemas(number):
+    promised = PROMISED / f"toolset-{number}.json"
+    assert published(number).encode() == promised.read_bytes(), (
+        f"Agents pinned to toolset {number} were built and tested with what is in {promised.name}. Leave that file and "
+        "put the tools back as they were; what is to be different goes into a toolset with the next number."
+    )
+
+
+def test_every_toolset_is_promised():
+    assert sorted(PROMISED.glob("toolset-*.json")) == [
+        PROMISED / f"toolset-{number}.json" for number in range(1, toolsets.NEWEST + 1)
+    ]
 
 
 @named
@@ -143,6 +155,13 @@ def _has_whole_float(value) -> bool:
     if isinstance(value, list):
         return any(map(_has_whole_float, value))
     return isinstance(value, float) and value.is_integer()
+
+
+@pytest.mark.parametrize(("killed", "says"), [(0, ""), (1, " This ended 1 process."), (3, " This ended 3 processes.")])
+def test_a_stop_says_how_many_processes_it_ended(killed, says):
+    result = {"id": "cmd_1", "status": "stopped", "exit_code": 143, "killed": killed}
+    told = toolsets.tool(2, "stop").text(result, {})
+    assert told == f"cmd_1: stopped, exit code 143, and nothing of it runs.{says}"
 
 
 @pytest.mark.parametrize("number", [1, 2])
