@@ -1,39 +1,42 @@
 """How ripgrep is asked, and what it answers, read record by record as it comes.
 
 Owns its arguments and the shape of a Hit. Must never believe a record: in a sandbox with a root file system that can be
-written, the program may be anything. Must never hold a longer record than RECORD_BYTES.
+written, the program may be anything. Must never hold a longer record than RECORD_BYTES: of one, only what `overlong`
+keeps.
 """
 
 import base64
 import json
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from .hints import Any
+from .overlong import Record
 from .programs import ENV
 
 RECORD_BYTES = 4 << 20
-NUMBER_BYTES = 64
-"""Enough to find a line number that comes in two pieces."""
 WINDOW_BYTES = 400
 MEMORY_KB = 400_000
 THREADS = 4
 """More than processors, most often: to open a file is to wait. 20,000 of them: 3.1 s, with two threads 3.8."""
-_NUMBER = re.compile(rb'"line_number":(\d{1,18}),')
-_FIRST = re.compile(rb'"submatches":\[(\{.*?"start":\d{1,18},"end":\d{1,18}\})', re.DOTALL)
 _FLAG = re.compile(r"--(multiline|pcre2|engine|auto-hybrid-regex|regex-size-limit|dfa-size-limit)\b")
 _LIMITED = f'ulimit -v {MEMORY_KB}; exec "$0" "$@"'
 
 
 class Hit:
     """`column` counts characters from 1. `text` and the lines around it are cut to WINDOW_BYTES; `around`: what comes
-    before and after it, as [line, text]. `line` 0: in a line too long to be looked at."""
+    before and after it, as [line, text]. `place`, of a match in a line too long to be held: the byte of the file where
+    the line begins, and the first and the last byte in it of a match that begins with `match`. Until somebody looks
+    there, `text` is of the match alone, and `column` counts bytes."""
 
     def __init__(self, line: int, column: int, text: str, before: Sequence[tuple[int, str]] = ()) -> None:
         self.line, self.column, self.text = line, column, text
         self.before = list(before)
         self.after: list[tuple[int, str]] = []
+        self.place: tuple[int, int, int] | None = None
+        self.match = b""
 
 
 class FileHits:
@@ -100,7 +103,7 @@ class Records:
         self._context = context
         self._buffer = bytearray()
         self._looked = 0
-        self._long: bytes | None = None
+        self._long: Record | None = None
         self._file: FileHits | None = None
         self._before: list[tuple[int, str]] = []
 
@@ -110,29 +113,30 @@ class Records:
         return self._file
 
     def feed(self, data: bytes) -> Iterator[FileHits]:
+        if (long := self._long) is not None:
+            piece, newline, data = data.partition(b"\n")
+            long.feed(piece)
+            if not newline:
+                return
+            self._long = None
+            self._take(long.read)
         self._buffer += data
         while (end := self._buffer.find(b"\n", self._looked)) >= 0:
             record = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
             self._looked = 0
-            if (done := self._take(record)) is not None:
+            if (done := self._take(partial(json.loads, record))) is not None:
                 yield done
         self._looked = len(self._buffer)
-        if self._long is not None or self._looked > RECORD_BYTES:
-            self._shorten()
+        if self._looked > RECORD_BYTES:
+            self._long = Record()
+            self._long.feed(bytes(self._buffer))
+            self._buffer.clear()
+            self._looked = 0
 
-    def _shorten(self) -> None:
-        """Of a record that is too long, its beginning; and where its line number would be, if that is yet to come."""
-        if self._long is None:
-            self._long = bytes(self._buffer)
-        del self._buffer[:-NUMBER_BYTES]
-        self._looked = len(self._buffer)
-
-    def _take(self, record: bytes) -> FileHits | None:
-        if self._long is not None:
-            record, self._long = _repaired(self._long, record), None
+    def _take(self, read: Callable[[], Any]) -> FileHits | None:
         try:
-            found = json.loads(record)
+            found = read()
             return self._read(found["type"], found["data"])
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
             return None
@@ -157,6 +161,10 @@ class Records:
         column = len(line[:start].decode(errors="replace")) + 1
         number = data.get("line_number")
         hit = Hit(int(number or 0), column, window(line, start, end), before=self._before)
+        if "cut" in data and matches:
+            hit.place = int(data["absolute_offset"]), start, end
+            hit.match = _bytes(matches[0]["match"])
+            hit.column, hit.text = start + 1, _alone(hit.match, start)
         self._before = []
         file.hits.append(hit)
         file.count += 1
@@ -171,14 +179,9 @@ class Records:
             self._before.append(line)
 
 
-def _repaired(begin: bytes, end: bytes) -> bytes:
-    """A match whose line, or whose list of places, is too long: with its first place, or without its line."""
-    if (first := _FIRST.search(begin)) is not None:
-        return begin[: first.end()] + b"]}}"
-    number = _NUMBER.search(end)
-    told = int(number[1]) if number else 0
-    data = {"lines": {"text": f"(a line of more than {RECORD_BYTES >> 20} MB)"}, "line_number": told, "submatches": []}
-    return json.dumps({"type": "match", "data": data}).encode()
+def _alone(match: bytes, start: int) -> str:
+    shown = window(match, 0, 0).removesuffix("…")
+    return f"{'…' if start else ''}{shown}…"
 
 
 def _bytes(value: Any) -> bytes:

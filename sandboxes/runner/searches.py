@@ -76,9 +76,15 @@ class Page:
         self._left_bytes = PAGE_BYTES
         self._full = False
 
+    @property
+    def takes_next(self) -> bool:
+        """If it has room for that."""
+        return self.found >= self._offset and not self._full
+
     def put(self, entry: Any, *texts: str) -> None:
+        is_taken = self.takes_next
         self.found += 1
-        if self.found <= self._offset or self._full:
+        if not is_taken:
             return
         self._left_bytes -= ENTRY_BYTES + sum(len(text.encode(errors="surrogateescape")) for text in texts)
         if len(self.entries) >= self._limit or (self._left_bytes < 0 and self.entries):

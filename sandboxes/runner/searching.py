@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from . import batches, ripgrep, searches
+from . import around, batches, ripgrep, searches
 from .batches import COLLECTED, Batch
 from .files import Pool, Refused
 from .hints import Any
@@ -168,6 +168,8 @@ class Search(searches.Told):
     def _finish(self) -> None:
         page = Page(self._offset, self._limit)
         for name, hit, count in self._entries:
+            if hit is not None and hit.place is not None and page.takes_next:
+                around.look(os.path.join(self._top, name), hit)
             self._put(page, searches.shown(self._top, self._base, name), hit, count)
         is_cut = self._is_late or bool(self._upcoming) or self._tree.is_cut or len(self._entries) >= self._needed
         self.tell({

@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandboxes.runner import ripgrep
@@ -29,10 +29,12 @@ def begin(path: bytes) -> bytes:
     return record("begin", path=said(path))
 
 
-def match(path: bytes, number: int, line: bytes, *places: tuple[int, int], kind: str = "match") -> bytes:
+def match(
+    path: bytes, number: int, line: bytes, *places: tuple[int, int], kind: str = "match", offset: int = 0
+) -> bytes:
     found = [{"match": said(line[start:end]), "start": start, "end": end} for start, end in places]
     return record(
-        kind, path=said(path), lines=said(line), line_number=number, absolute_offset=0, submatches=found
+        kind, path=said(path), lines=said(line), line_number=number, absolute_offset=offset, submatches=found
     )  # fmt: skip
 
 
@@ -72,22 +74,60 @@ def test_a_line_with_very_many_matches_is_shown_at_its_first():
     told = match(b"f", 9, line + b"\n", *((at, at + 1) for at in range(0, len(line), 2)))
     assert len(told) > RECORD_BYTES
     (file,) = read(begin(b"f") + told + match(b"f", 10, b"ab\n", (1, 2)) + end(b"f"), piece=65536)
-    assert [(hit.line, hit.column) for hit in file.hits] == [(9, 1), (10, 2)]
-    assert file.hits[0].text.startswith("abab")
+    assert [(hit.line, hit.column, hit.place) for hit in file.hits] == [(9, 1, (0, 0, 1)), (10, 2, None)]
 
 
-def test_a_line_longer_than_any_record_is_counted_and_not_held():
-    told = match(b"f", 4, b"x" * (2 * RECORD_BYTES) + b"needle\n", (2 * RECORD_BYTES, 2 * RECORD_BYTES + 6))
+LONG = 2 * RECORD_BYTES
+
+
+@pytest.mark.parametrize("piece", [65536, 65521])
+def test_a_line_longer_than_any_record_is_not_held_and_its_first_match_is_placed(piece):
+    line = b'"x\\' * (LONG // 3) + "ü needle".encode() + b"y" * 500 + b" needle\n"
+    at = line.index(b"needle")
     records, most = Records(0), 0
     files = []
-    data = begin(b"f") + told + match(b"f", 5, b"needle\n", (0, 6)) + end(b"f")
-    for at in range(0, len(data), 65536):
-        files += records.feed(data[at : at + 65536])
-        most = max(most, len(records._buffer) + len(records._long or b""))
+    data = begin(b"f") + match(b"f", 4, line, (at, at + 6), (len(line) - 7, len(line) - 1), offset=77)
+    data += match(b"f", 5, b"needle\n", (0, 6)) + end(b"f")
+    for start in range(0, len(data), piece):
+        files += records.feed(data[start : start + piece])
+        most = max(most, len(records._buffer) + sum(map(len, records._long._parts if records._long else ())))
     assert most < RECORD_BYTES + 200_000
     ((first, second),) = (file.hits for file in files)
-    assert (first.line, second.line) == (4, 5)
-    assert "a line of more than" in first.text
+    assert (first.line, first.column, first.place, first.match) == (4, at + 1, (77, at, at + 6), b"needle")
+    assert (first.text, second.line, second.place) == ("…needle…", 5, None)
+
+
+def test_a_match_that_is_itself_longer_than_any_record_is_shown_by_its_beginning():
+    line = b"ab\t" * (LONG // 3)
+    told = begin(b"f") + match(b"f", 2, line, (3, len(line)), offset=9) + end(b"f")
+    ((hit,),) = (file.hits for file in read(told, piece=65536))
+    assert hit.place == (9, 3, len(line))
+    assert line[3:].startswith(hit.match)
+    assert len(hit.match) > WINDOW_BYTES
+    assert hit.text == "…" + "ab\t" * (WINDOW_BYTES // 3) + "a…"
+
+
+def test_a_long_line_that_is_no_utf_8_is_placed_too():
+    line = b"\xff" * LONG + b"\xfeneedle"
+    told = begin(b"f") + match(b"f", 1, line, (LONG, LONG + 7)) + end(b"f")
+    ((hit,),) = (file.hits for file in read(told, piece=65536))
+    assert (hit.place, hit.match, hit.text) == ((0, LONG, LONG + 7), b"\xfeneedle", "…\ufffdneedle…")
+
+
+def test_a_long_line_beside_a_match_is_no_match_and_shown_by_its_beginning():
+    told = match(b"f", 1, b"needle\n", (0, 6)) + match(b"f", 2, b"x" * LONG + b"\n", kind="context")
+    ((hit,),) = (file.hits for file in read(begin(b"f") + told + end(b"f"), context=1, piece=65536))
+    assert (hit.line, hit.after) == (1, [(2, "x" * WINDOW_BYTES + "…")])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.binary(max_size=300), st.sampled_from([b"match", b"context", b"begin"]))
+def test_a_long_record_of_no_sense_breaks_nothing(data, kind):
+    head = b'{"type":"%s","data":{"lines":{"text":"' % kind + b"x" * RECORD_BYTES
+    for tail in (data, b'"},"line_number":' + data, b'"},"line_number":1,"absolute_offset":1,"submatches":[' + data):
+        records = Records(1)
+        list(records.feed(begin(b"f") + head + tail.replace(b"\n", b"")))
+        assert [file.path for file in records.feed(b"\n" + end(b"f"))] == [b"f"]
 
 
 @given(st.one_of(st.binary(max_size=300), st.recursive(

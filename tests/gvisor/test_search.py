@@ -183,6 +183,35 @@ def test_a_search_whose_caller_leaves_is_killed(bench, box):
     bench.bash(box, "rm -r /work/endless")
 
 
+@pytest.mark.parametrize("size", [600_000, 5 << 20, 10 << 20])
+@pytest.mark.parametrize("mark", ["", "\\ufeff"])
+def test_in_a_line_of_any_length_a_match_is_shown_in_its_window(bench, fresh_box, size, mark):
+    python(bench, fresh_box, f"""
+line = "ü" * {size // 2} + "=needle=" + "y" * 5000 + "=needle=\\n"
+open("/work/long", "w").write("{mark}first\\n" + line + "needle\\n" + line)
+""")  # fmt: skip
+    found = grep(bench, fresh_box, "needle", context=1)
+    assert [(each["line"], each["column"]) for each in found["matches"]] == [
+        (2, size // 2 + 2), (3, 1), (4, size // 2 + 2),
+    ]  # fmt: skip
+    for long in (found["matches"][0], found["matches"][2]):
+        assert "üü=needle=yy" in long["text"]
+        assert len(long["text"].encode()) <= 400 + 2 * len("…".encode())
+    assert [len(text) < 500 for _, text in found["matches"][0]["before"]] == [True]
+    second = grep(bench, fresh_box, "needle", limit=1, offset=1)
+    assert places(second) == [("long", 3)]
+    whole = grep(bench, fresh_box, "ü.*", limit=1)["matches"][0]
+    assert (whole["column"], whole["text"]) == (1, "ü" * 200 + "…")
+
+
+def test_in_a_very_long_line_of_another_encoding_the_match_is_shown_alone(bench, fresh_box):
+    python(bench, fresh_box, f"""
+open("/work/wide", "w", encoding="utf-16").write("x" * {5 << 20} + "needle" + "y" * 500)
+""")  # fmt: skip
+    (found,) = grep(bench, fresh_box, "needle")["matches"]
+    assert (found["line"], found["column"], found["text"]) == (1, (5 << 20) + 1, "…needle…")
+
+
 def test_a_search_that_takes_too_long_tells_what_it_found(bench, box):
     bench.bash(box, "mkdir /work/slow; cd /work/slow; truncate -s 200G b; echo needle > a; echo needle > c")
     found = grep(bench, box, "needle", "/work/slow")
