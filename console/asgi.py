@@ -17,7 +17,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.urls import re_path
 
 from . import health, metrics
-from .api.mcp.door import Mcp, Placed
+from .api.mcp.door import Mcp, Placed, elsewhere
 from .doorman import App, Limited, Receive, Scope, Send, Tagged, doorman
 from .keyed import KeyDjango
 from .pages import sockets
@@ -64,6 +64,7 @@ ROUTES = [
         (r"v1/tools/.*", commands),
         (r"v1(/.*)?", others),
         (r"mcp(/c/[^/]+)?/?", mcp),
+        (r"mcp(/.*)?", elsewhere),
     )
 ]
 

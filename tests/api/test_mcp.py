@@ -174,8 +174,8 @@ async def test_a_list_of_what_waits_says_when_there_is_more(talk, place, count, 
     assert ("There are more" in found["content"][0]["text"]) is more
 
 
-def call(request_id: Any, command: str) -> dict[str, Any]:
-    params = {"name": "run", "arguments": {"command": command}}
+def call(request_id: Any, command: str, **meta: Any) -> dict[str, Any]:
+    params = {"name": "run", "arguments": {"command": command}, "_meta": meta}
     return {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
 
 
@@ -196,3 +196,38 @@ async def test_of_two_calls_with_one_request_id_the_second_is_refused_and_propos
     assert await db.read(Action.objects.count) == 1
     again = await talk.post({**LIST, "id": second}, key=place.scouts, session=session)
     assert again.status_code == 200, "once answered, its id is free"
+
+
+async def test_what_an_agent_says_comes_beside_the_arguments_and_is_on_its_card(talk, place, settings):
+    settings.TIMER_DIVISOR = 250  # a call answers after 0.2 s
+    await db.write(lambda: type(place.sandbox).objects.update(conversation="talk"))
+    session = await talk.open(place.scouts)
+    (before,) = await db.write(make_actions, place, 1, status="denied", ended_at=timezone.now())
+    says = {"sandgate/reason": "So that <b>tests</b> run.", "sandgate/parent_action": before.pk}
+    answer = await talk.post(call(7, "echo 1", **says, other=1), key=place.scouts, session=session)
+    action = await db.read(lambda: Action.objects.get(status="pending"))
+    assert action.pk in answer.text
+    assert (action.reason, action.parent_action) == ("So that <b>tests</b> run.", before.pk)
+    assert "sandgate" not in str(action.arguments)
+
+
+@pytest.mark.parametrize("name", ["sandgate/reason", "sandgate/parent_action"])
+@pytest.mark.parametrize("value", [5, ["x"], "x" * 2001, "a\0b", None])
+async def test_what_it_says_is_a_short_text_or_the_call_is_refused(talk, place, name, value):
+    session = await talk.open(place.scouts)
+    answer = await talk.post(call(7, "echo 1", **{name: value}), key=place.scouts, session=session)
+    told = json.loads(answer.text.split("data: ", 1)[1])["result"]
+    assert (told["isError"], told["structuredContent"]["field"]) == (True, f"_meta.{name}")
+    assert name in told["content"][0]["text"]
+    assert not await db.read(Action.objects.exists)
+
+
+@pytest.mark.parametrize("path", ["/mcp/x", "/mcp/c", "/mcp/c/a/b", "/mcp/c/a%2Fb", "/mcp//", "//mcp/sse"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_an_address_beside_the_door_is_told_where_the_door_is(talk, place, method, path):
+    for headers in ({}, {"X-API-Key": place.scouts}):
+        answer = await talk.client.request(method, f"http://localhost{path}", headers=headers)
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
+        assert answer.json()["code"] == "not_found"
+        assert "/mcp/c/{name}" in answer.json()["detail"]
+        assert "x-request-id" in answer.headers

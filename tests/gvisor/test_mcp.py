@@ -101,8 +101,11 @@ async def test_tools_are_those_that_the_agent_is_pinned_to(served: Served, mode:
 @both
 async def test_a_gated_call_waits_for_its_reviewer_and_is_given_its_outcome(served: Served, mode: str) -> None:
     async with connected(served, mode) as client:
-        call = asyncio.create_task(client.call_tool("run", {"command": f"echo hello from {mode}"}))
-        decide(served, await waiting(served))
+        says = {"sandgate/reason": f"To greet, {mode}."}
+        call = asyncio.create_task(client.call_tool("run", {"command": f"echo hello from {mode}"}, meta=says))
+        asked = await waiting(served)
+        assert asked["reason"] == f"To greet, {mode}."
+        decide(served, asked)
         result = await call
     assert result.is_error is False
     assert f"hello from {mode}" in text(result)

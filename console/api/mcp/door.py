@@ -52,6 +52,15 @@ class Placed:
         await self.app(scope, receive, send)
 
 
+async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
+    """Of an address that looks like the door's: a program reads this, and whoever wrote the address into it."""
+    detail = (
+        f"There is no {scope['path'][:200]!r}. MCP is at /mcp, with a conversation's name at /mcp/c/{{name}}; a name "
+        "that holds a slash goes into the header X-Conversation."
+    )
+    await answer(send, 404, code="not_found", detail=detail)
+
+
 class Mcp:
     """Behind the doorman, who has put the caller into the scope."""
 

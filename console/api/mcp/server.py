@@ -42,6 +42,9 @@ CALL_S = 50.0
 """A gated call answers within 55 s, its sandbox's start included."""
 PROGRESS_EVERY_S = 5.0
 LISTED = 50
+SAYS, FOLLOWS = "sandgate/reason", "sandgate/parent_action"
+"""In a call's `_meta`: what REST has beside the arguments. No tool's schema has it: pinned ones stay as they are."""
+SAYS_MOST, FOLLOWS_MOST = 2000, 40
 CONVERSATION = re.compile(r"/mcp/c/(?P<name>[^/]+)/?\Z")
 SESSIONS_OWN = re.compile(r"mcp-(?P<id>[0-9a-f]{32})")
 INSTRUCTIONS = (
@@ -73,16 +76,18 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
                 return shown.pending(found[:LISTED], more=len(found) > LISTED)
             if params.name == shown.AWAIT:
                 return await _awaited(ctx, who, given)
-            return await _called(ctx, who, params.name, given)
+            return await _called(ctx, who, params.name, given, _beside(params))
     except NoSuchTool as error:
         raise MCPError(INVALID_PARAMS, error.detail) from error
     except SandgateError as error:
         return shown.refusal(error)
 
 
-async def _called(ctx: Context, who: Caller, name: str, given: Mapping[str, Any]) -> CallToolResult:
+async def _called(
+    ctx: Context, who: Caller, name: str, given: Mapping[str, Any], beside: Mapping[str, str]
+) -> CallToolResult:
     until = monotonic() + CALL_S / settings.TIMER_DIVISOR
-    proposed = await _proposed(ctx, who, name, given)
+    proposed = await _proposed(ctx, who, name, given, beside)
     try:
         return await _outcome(ctx, who, proposed.action_id, until=until, joined=proposed.joined)
     except asyncio.CancelledError:
@@ -93,9 +98,11 @@ async def _called(ctx: Context, who: Caller, name: str, given: Mapping[str, Any]
         raise
 
 
-async def _proposed(ctx: Context, who: Caller, name: str, given: Mapping[str, Any]) -> acts.Proposed:
+async def _proposed(
+    ctx: Context, who: Caller, name: str, given: Mapping[str, Any], beside: Mapping[str, str]
+) -> acts.Proposed:
     """Where there are too many sandboxes, that of a session that is over goes: no tool could delete it."""
-    propose = partial(tool_acts.call, who, name, given, conversation=_conversation(ctx, who))
+    propose = partial(tool_acts.call, who, name, given, conversation=_conversation(ctx, who), **beside)
     try:
         return await propose()
     except TooManySandboxes:
@@ -170,6 +177,20 @@ def _caller(ctx: Context) -> Caller:
         except SandgateError as error:
             raise MCPError(INVALID_PARAMS, error.detail, {"code": error.code}) from error
     return who
+
+
+def _beside(params: CallToolRequestParams) -> dict[str, str]:
+    """Raises Invalid."""
+    meta: Mapping[str, Any] = params.meta or {}
+    return {"reason": _short(meta, SAYS, SAYS_MOST), "parent_action": _short(meta, FOLLOWS, FOLLOWS_MOST)}
+
+
+def _short(meta: Mapping[str, Any], name: str, most: int) -> str:
+    value = meta.get(name, "")
+    if not isinstance(value, str) or len(value) > most or "\0" in value:
+        detail = f"`{name}` in `_meta` is a text of at most {most} characters, without a NUL."
+        raise Invalid(detail, field=f"_meta.{name}")
+    return value
 
 
 def _conversation(ctx: Context, who: Caller) -> str:
