@@ -82,6 +82,8 @@ class Action(models.Model):
     approvals_needed = models.PositiveSmallIntegerField(default=1)
     decided_by = models.CharField(max_length=10, blank=True)  # rule, grant, reviewer, agent, clock, system
     under = models.JSONField(default=list)  # [{rule, version} or {grant}]: what let it through, asked or denied it
+    escalated_at = models.DateTimeField(null=True)  # nobody had decided by then, and a second group was told
+    escalated_to = models.JSONField(default=list)  # ids of its members
     changes_unseen = models.BooleanField(default=False)  # it may have changed files, and no person saw it before
     end_reason = models.TextField(blank=True)
     result = models.JSONField(null=True)

@@ -27,9 +27,8 @@ def why_not(action: Action, member: Member) -> str:
     return ""
 
 
-def others(action: Action, member: Member) -> list[Member]:
-    """Who approves it instead."""
+def able(action: Action) -> list[Member]:
+    """Who could approve it now, present or away."""
     if action.agent is None:
         return []
-    able = reviewers.able(action.agent).exclude(pk=member.pk).select_related("user")
-    return [each for each in able if not why_not(action, each)]
+    return [each for each in reviewers.able(action.agent).select_related("user") if not why_not(action, each)]

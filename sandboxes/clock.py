@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from approvals import gate
+from approvals import escalating, gate
 from approvals.leftovers import Leftovers
 from approvals.models import Action
 from console.workspaces import db
@@ -62,6 +62,8 @@ class Clock:
             await db.write(gate.expire)
         if await db.read(gate.outdated):
             await db.write(gate.supersede_outdated)
+        for action_id in await db.read(escalating.due):
+            await db.write(escalating.escalate, action_id)
 
     async def _sandboxes(self, tick: int) -> None:
         if self._boxes.engine is None:

@@ -16,7 +16,7 @@ from console.workspaces.members import by_need
 from console.workspaces.models import Member
 
 from .loop import TOPIC
-from .models import EVENTS, KINDS, Delivery, Webhook
+from .models import EVENTS, KINDS, OWN_EVENTS, Delivery, Webhook
 
 MOST_WEBHOOKS = 20
 
@@ -77,22 +77,17 @@ def test(hook: Webhook, *, by: Member) -> Delivery:
 def set_own_email(*, on: bool, by: Member) -> bool:
     """Whether `by` is told by email of what they may approve. False when it was so."""
     by_need(by, permissions.APPROVALS_REVIEW)
-    mine = Webhook.objects.kept().filter(member=by)
-    if mine.exists() == on:
+    if has_own_email(by) == on:
         return False
-    if on:
-        hook = Webhook.objects.create(
-            workspace=by.workspace, kind="email", events=list(EVENTS), owner=by, member=by
-        )  # fmt: skip
-    else:
-        hook = mine.get()
-        mine.update(ended_at=timezone.now())
+    hook = Webhook.objects.kept().filter(member=by).first() or Webhook.own_of(by)
+    hook.events = list(OWN_EVENTS) if on else []
+    hook.save()
     _audit(hook, by, "notices.email_on" if on else "notices.email_off")
     return True
 
 
 def has_own_email(member: Member) -> bool:
-    return Webhook.objects.kept().filter(member=member).exists()
+    return Webhook.objects.kept().filter(member=member).exclude(events=[]).exists()
 
 
 def _target(kind: str, target: str) -> str:

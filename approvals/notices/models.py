@@ -16,7 +16,8 @@ from console.workspaces import permissions
 from console.workspaces.models import Member, Permission, Workspace, id_field
 
 KINDS = ("plain", "slack", "teams", "ntfy", "email")
-EVENTS = ("waiting", "flagged", "expiring")
+OWN_EVENTS = ("waiting", "flagged", "expiring")  # of a reviewer's own email; that a second group hears is no choice
+EVENTS = (*OWN_EVENTS, "escalated")
 STATUSES = ("waiting", "delivered", "failed", "moot")
 
 
@@ -40,7 +41,8 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
 
 
 class Webhook(models.Model):
-    """Where a workspace has itself told; or, with `member`, that this reviewer wants email. Ended, never deleted."""
+    """Where a workspace has itself told; or, with `member`, a reviewer's own email: `events` are those that they chose,
+    none when it is off, and beside them they hear as one of a second group or as a deputy. Ended, never deleted."""
 
     id = id_field("whk")
     workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="webhooks")
@@ -69,6 +71,11 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} to {self.shown}"
+
+    @classmethod
+    def own_of(cls, member: Member) -> Webhook:
+        """An own email that nobody chose, not saved yet."""
+        return cls(workspace_id=member.workspace_id, kind="email", owner=member, member=member)
 
     @property
     def secret(self) -> str:

@@ -3,49 +3,81 @@
 Reads on a reader's thread and writes only when there is something to write. Must never read what a command says.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 from django.utils import timezone
 
-from approvals import votes
 from approvals.models import Action
-from console.workspaces import reviewers
-from console.workspaces.models import Agent, Member
+from console.workspaces.models import Member
 
 from .deciding import News, Waiting, news
+from .hearing import Heard, Hearing
 from .models import Delivery, Told, Webhook
 
 KEPT_FOR = timedelta(days=30)
+Wants = Mapping[str, frozenset[str]]
 
 
 def due() -> list[tuple[Webhook, News]]:
-    hooks = list(Webhook.objects.in_force().select_related("member"))
-    if not hooks:
-        return []
-    now, found = timezone.now(), []
-    waiting = _waiting({hook.workspace_id for hook in hooks})
-    for hook in hooks if waiting else ():
-        actions = _for(hook, waiting.get(hook.workspace_id, []))
-        told, last_at = _told(hook, actions), _last_at(hook)
-        said = news(
-            actions, wants=hook.events, told=told, last_at=last_at, now=now, faster=settings.TIMER_DIVISOR
-        )  # fmt: skip
-        if said:
-            found.append((hook, said))
+    """A reviewer's own email may be one that is not kept yet: for who hears of something without having chosen to."""
+    escalated = Action.objects.pending().exclude(escalated_at=None).values_list("workspace_id", flat=True)
+    workspaces = {*Webhook.objects.in_force().values_list("workspace_id", flat=True), *escalated}
+    found, now = [], timezone.now()
+    for workspace_id, actions in (waiting(workspaces) if workspaces else {}).items():
+        for hook, wants in [*_shared(workspace_id, actions), *_own(workspace_id, actions)]:
+            told, last_at = _told(hook, actions), _last_at(hook)
+            said = news(actions, wants=wants, told=told, last_at=last_at, now=now, faster=settings.TIMER_DIVISOR)
+            if said:
+                found.append((hook, said))
     return found
+
+
+def _shared(workspace_id: str, actions: list[Waiting]) -> Iterator[tuple[Webhook, Wants]]:
+    """A workspace's webhook hears of all."""
+    for hook in Webhook.objects.in_force().shared().filter(workspace_id=workspace_id):
+        yield hook, dict.fromkeys((each.id for each in actions), frozenset(hook.events))
+
+
+def _own(workspace_id: str, actions: list[Waiting]) -> Iterator[tuple[Webhook, Wants]]:
+    hearing, kept = Hearing(workspace_id, actions), _kept(workspace_id)
+    for member in hearing.reviewers:
+        if heard := hearing.by(member, partial(_chosen, kept)):
+            hook = kept.get(member.pk) or Webhook.own_of(member)
+            yield hook, {action_id: each.reasons for action_id, each in heard.items()}
+
+
+def heard(hook: Webhook, action_ids: Collection[str]) -> dict[str, Heard]:
+    """Of these, what the member of this own email hears of now."""
+    assert hook.member
+    actions = waiting([hook.workspace_id], pk__in=action_ids).get(hook.workspace_id, [])
+    return Hearing(hook.workspace_id, actions).by(hook.member, partial(_chosen, _kept(hook.workspace_id)))
+
+
+def _kept(workspace_id: str) -> dict[str, Webhook]:
+    found = Webhook.objects.kept().filter(workspace_id=workspace_id, member__isnull=False)
+    return {str(hook.member_id): hook for hook in found}
+
+
+def _chosen(kept: Mapping[str, Webhook], member: Member) -> frozenset[str]:
+    return frozenset(kept[member.pk].events) if member.pk in kept else frozenset()
 
 
 @transaction.atomic
 def write_down(hook: Webhook, said: News) -> Delivery | None:
     """None when another process was first, or who is told has been turned off."""
-    if not Webhook.objects.in_force().filter(pk=hook.pk).exists():
+    is_new = hook._state.adding
+    if not is_new and not Webhook.objects.in_force().filter(pk=hook.pk).exists():
         return None
     try:
         with transaction.atomic():
+            if is_new:
+                hook.save()
             delivery = Delivery.objects.create(webhook=hook, event=said.event)
             Told.objects.bulk_create(
                 Told(delivery=delivery, webhook=hook, action_id=action_id, event=event)
@@ -64,29 +96,17 @@ def forget_old() -> int:
     return old.exclude(waits).delete()[0] if old.exists() else 0
 
 
-def _waiting(workspaces: Iterable[str]) -> dict[str, list[Waiting]]:
-    """Of identical ones the first, as the queue has it."""
-    cards = Action.objects.pending().cards().filter(workspace_id__in=list(workspaces)).order_by("pk")
+def waiting(workspaces: Iterable[str], **which: Any) -> dict[str, list[Waiting]]:
+    """By workspace; of identical ones the first, as the queue has it."""
+    cards = Action.objects.pending().cards().filter(workspace_id__in=list(workspaces), **which).order_by("pk")
     found: dict[str, list[Waiting]] = {}
-    for workspace_id, pk, agent_id, flags, expires_at in cards.values_list(
-        "workspace_id", "pk", "agent_id", "flags", "expires_at"
+    for workspace_id, pk, agent_id, flags, expires_at, escalated_at, group in cards.values_list(
+        "workspace_id", "pk", "agent_id", "flags", "expires_at", "escalated_at", "escalated_to"
     ):
-        found.setdefault(workspace_id, []).append(Waiting(pk, agent_id or "", bool(flags), expires_at))
+        is_escalated, to = escalated_at is not None, frozenset(group)
+        each = Waiting(pk, agent_id or "", bool(flags), expires_at, is_escalated=is_escalated, escalated_to=to)
+        found.setdefault(workspace_id, []).append(each)
     return found
-
-
-def _for(hook: Webhook, actions: list[Waiting]) -> list[Waiting]:
-    """A reviewer hears of what they may approve and have not approved yet; a workspace's webhook of all."""
-    if hook.member is None or not actions:
-        return actions
-    theirs = approvable_by(hook.member, {each.agent_id for each in actions})
-    mine = votes.waiting_after(hook.member)
-    return [each for each in actions if each.agent_id in theirs and each.id not in mine]
-
-
-def approvable_by(member: Member, agent_ids: Iterable[str]) -> set[str]:
-    agents = Agent.objects.filter(pk__in=list(agent_ids), workspace_id=member.workspace_id)
-    return {agent.pk for agent in agents if reviewers.may_approve(member, agent)}
 
 
 def _told(hook: Webhook, actions: list[Waiting]) -> dict[str, frozenset[str]]:

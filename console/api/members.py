@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 
 from approvals import leaving
-from console.workspaces import db, members, owners, permissions
+from console.workspaces import away, db, members, owners, permissions
 from console.workspaces.keys import Caller
 from console.workspaces.models import Member
 
@@ -16,6 +16,7 @@ from .door import caller, door
 
 router = Router(tags=["Members"])
 manages = partial(door, router, keys="workspace", may=(permissions.MEMBERS_MANAGE,))
+reviews = partial(door, router, keys="workspace", may=(permissions.APPROVALS_REVIEW,))
 
 
 @manages("GET", "/members", answers={200: schemas.Members})
@@ -73,4 +74,24 @@ async def give_permission(request: HttpRequest, member_id: str, permission: str)
 async def take_permission(request: HttpRequest, member_id: str, permission: str) -> schemas.Done:
     """Take a permission from a member. The last `members:manage` of a workspace stays."""
     await db.write(acting.change, members.take, acting.other_member, caller(request), member_id, permission)
+    return schemas.Done()
+
+
+@reviews("PUT", "/members/me/away", answers={200: schemas.Member})
+async def be_away(request: HttpRequest, body: schemas.NewAway) -> schemas.Member:
+    """Be away until a time. Of the key's own member: their notices go to the deputy, whose rights stay as they are. It
+    ends by itself."""
+    return await db.write(_leave, caller(request), body)
+
+
+def _leave(who: Caller, body: schemas.NewAway) -> schemas.Member:
+    by = acting.member(who)
+    away.leave(until=body.until, deputy=acting.other_member(who, body.deputy) if body.deputy else None, by=by)
+    return schemas.Member.of(acting.member(who))
+
+
+@reviews("DELETE", "/members/me/away", answers={200: schemas.Done})
+async def be_back(request: HttpRequest) -> schemas.Done:
+    """Be back before that time. Once more changes nothing."""
+    await db.write(lambda: away.come_back(by=acting.member(caller(request))))
     return schemas.Done()

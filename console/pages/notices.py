@@ -16,11 +16,13 @@ from django.views.decorators.debug import sensitive_variables
 from approvals.draw import one_line
 from approvals.models import Action
 from approvals.notices import acts, deciding, planning
-from approvals.notices.models import EVENTS, Delivery, Webhook
+from approvals.notices.hearing import Hearing
+from approvals.notices.models import EVENTS, OWN_EVENTS, Delivery, Webhook
 from console.workspaces import permissions
 from console.workspaces.errors import Invalid, SandgateError
 
-from . import once
+from . import away as people_away
+from . import escalation, once
 from .shell import complain, member_page, refused, say
 
 NEEDS = (permissions.WORKSPACE_MANAGE, permissions.APPROVALS_REVIEW)
@@ -29,6 +31,7 @@ EVENT_WORDS = {
     "waiting": ("Something waits", "at most one in 5 minutes, with counts"),
     "flagged": ("It is flagged", "at once"),
     "expiring": ("It expires within the hour", "at once"),
+    "escalated": ("Nobody has decided in time", "at once, see below"),
 }
 STATES = {
     "delivered": ("go", "circle-check", "delivered"),
@@ -78,6 +81,8 @@ def _shown(request: Any) -> dict[str, Any]:
         "kinds": KINDS.items(),
         "events": [(event, *EVENT_WORDS[event], post is None or event in post.getlist("events")) for event in EVENTS],
         "once": once.token(),
+        **people_away.shown(here.member),
+        **(escalation.shown(here.workspace) if manages else {}),
     }
 
 
@@ -135,31 +140,24 @@ def change(request: Any, webhook_id: str, act: str) -> HttpResponseBase:
 
 @member_page("notices", permissions.APPROVALS_REVIEW)
 def waiting(request: Any) -> HttpResponseBase:
-    """For the browser's own notices: what this reviewer may approve, by tool and agent, and whether it is urgent."""
+    """For the browser's own notices: what this reviewer hears of, by tool and agent, why, and in whose place."""
     here, now = request.here, timezone.now()
-    rows = Action.objects.visible_to(here.member).pending().cards().select_related("agent").order_by("pk")
-    agents = set(rows.order_by().exclude(agent=None).values_list("agent_id", flat=True).distinct())
-    theirs = planning.approvable_by(here.member, agents)
-    found = list(rows.filter(agent_id__in=theirs).defer("arguments", "result")[:WAITING_SHOWN])
-    return JsonResponse(
+    actions = planning.waiting([here.workspace.pk]).get(here.workspace.pk, [])
+    heard = Hearing(here.workspace.pk, actions).by(here.member, lambda _: frozenset(OWN_EVENTS))
+    known = {each.id: each for each in actions if each.id in heard}
+    rows = Action.objects.filter(pk__in=list(known)[:WAITING_SHOWN]).select_related("agent").order_by("pk")
+    items = [
         {
-            "link": reverse("queue", args=[here.workspace.pk]),
-            "items": [
-                {
-                    "id": row.pk,
-                    "agent": one_line(str(row.agent)),
-                    "tool": one_line(row.tool),
-                    "link": reverse("card", args=[here.workspace.pk, row.pk]),
-                    "reasons": sorted(
-                        deciding.reasons(
-                            deciding.Waiting(row.pk, row.agent_id or "", bool(row.flags), row.expires_at), now=now
-                        )
-                    ),
-                }
-                for row in found
-            ],
+            "id": row.pk,
+            "agent": one_line(str(row.agent)),
+            "tool": one_line(row.tool),
+            "link": reverse("card", args=[here.workspace.pk, row.pk]),
+            "reasons": sorted(deciding.reasons(known[row.pk], now=now) & heard[row.pk].reasons),
+            "instead_of": [one_line(str(member)) for member in heard[row.pk].instead_of],
         }
-    )
+        for row in rows.defer("arguments", "result")
+    ]
+    return JsonResponse({"link": reverse("queue", args=[here.workspace.pk]), "items": items})
 
 
 def _hook(request: Any, webhook_id: str) -> Webhook:

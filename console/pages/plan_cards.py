@@ -16,9 +16,9 @@ from approvals.plans import fate as plan_fate
 from console.workspaces.models import Member
 from sandboxes.models import Command, Sandbox
 
-from . import cards, denials, fates, looking, rows, voting
+from . import absences, cards, denials, fates, looking, rows, voting
 from .reasons import REASONS
-from .words import listed, number
+from .words import number
 
 UNDRAWABLE = "An item cannot be shown whole, so the plan can only be denied."
 
@@ -70,7 +70,7 @@ def card(request: Any, opened: Action, *, unticked: frozenset[str] = frozenset()
         "may_decide": may_decide,
         "late": late,
         "may_approve": open_ and may_decide and not (why_not or undrawable or voted["voted"]),
-        "own": f"{why_not} {_others(first, request)} You can deny it." if why_not else "",
+        "own": f"{why_not} {absences.others_can(first, member)} You can deny it." if why_not else "",
         "undrawable": undrawable,
         "seen": partial(_token, request, first, voted["voted_on"]) if open_ and not undrawable else "",
         "looking": looking.names(member).get(opened.pk, "") if open_ else "",
@@ -144,11 +144,6 @@ def _told(actions: list[Action]) -> Action:
 def _wants(status: str, count: int) -> str:
     verb = {"pending": "wants to", "approved": "asked to", "running": "asked to"}.get(status, "wanted to")
     return f"{verb} do {number(count, 'thing')}, in order"
-
-
-def _others(action: Action, request: Any) -> str:
-    able = [str(other) for other in selves.others(action, request.here.member)]
-    return f"{listed(able)} can." if able else "No other reviewer is there."
 
 
 def _token(request: Any, first: Action, digest: str) -> str:

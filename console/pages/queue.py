@@ -17,15 +17,13 @@ from approvals import decisions, lineage, payloads, selves, showing, twins, vote
 from approvals.errors import AlreadyDecided, NotSeen
 from approvals.models import Action, Suspension, View
 from console.workspaces.errors import SandgateError
-from console.workspaces.models import Member
 from sandboxes import outputs
 from sandboxes.models import Command, Sandbox
 from sandboxes.toolsets.two import edit
 
-from . import cards, denials, downloads, edited, fates, fragments, granting, looking, plan_cards, rows, voting
+from . import absences, cards, denials, downloads, edited, fates, fragments, granting, looking, plan_cards, rows, voting
 from .reasons import REASONS
 from .shell import LOOK, member_page
-from .words import listed
 
 LATELY = 20
 BEFORE = 3
@@ -165,7 +163,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "may_approve": may_approve,
         "grant": granting.offered(action) if may_approve else [],
         "grant_minutes": granting.MINUTES,
-        "own": _who_else(action, member, why_not) if why_not else "",
+        "own": f"{why_not} {absences.others_can(action, member)} You can deny it." if why_not else "",
         "seen": partial(_token, request, action) if open_ and not matter.undrawable else "",
         **voted,
         "reasons": REASONS,
@@ -175,12 +173,6 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "overtaken": "" if open_ else fates.overtaken(action, mine=member, decision=became["decision"]),
         **became,
     }
-
-
-def _who_else(action: Action, member: Member, why_not: str) -> str:
-    able = [str(other) for other in selves.others(action, member)]
-    others = f"{listed(able)} can." if able else "No other reviewer is there."
-    return f"{why_not} {others} You can deny it."
 
 
 def _before(request: Any, action: Action) -> list[rows.Row]:

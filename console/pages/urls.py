@@ -5,7 +5,9 @@ from django.urls import path
 from . import (
     agents,
     audit,
+    away,
     editing,
+    escalation,
     halts,
     incidents,
     insights,
@@ -78,6 +80,8 @@ urlpatterns = [
     path("w/<str:workspace_id>/notices", notices.listed, name="notices"),
     path("w/<str:workspace_id>/notices/waiting", notices.waiting, name="notices-waiting"),
     path("w/<str:workspace_id>/notices/email", notices.own_email, name="own-email"),
+    path("w/<str:workspace_id>/notices/away", away.change, name="away"),
+    path("w/<str:workspace_id>/notices/escalation", escalation.change, name="escalation"),
     path("w/<str:workspace_id>/notices/<str:webhook_id>", notices.log, name="notices-log"),
     path("w/<str:workspace_id>/notices/<str:webhook_id>/<str:act>", notices.change, name="notices-change"),
     path("w/<str:workspace_id>/keys", keys.listed, name="keys"),

@@ -1,4 +1,5 @@
-"""What a card says of approvals where several are needed: how many there are, whose, and if the viewer gave one."""
+"""What a card says of its reviewers while it waits: how many approved where several are needed, who, and if the viewer
+did; that it was escalated; that too few of those who can are there."""
 
 from typing import Any
 
@@ -7,6 +8,7 @@ from approvals.models import Action
 from approvals.plans import fate
 from console.workspaces.models import Member
 
+from . import absences
 from .words import listed
 
 ANEW = "Items were left out, so what was approved of the whole plan counts no more."
@@ -14,13 +16,25 @@ ANEW = "Items were left out, so what was approved of the whole plan counts no mo
 
 def shown(action: Action, viewer: Member, *, digest: str = "") -> dict[str, Any]:
     """`digest`: what is voted on, where that is more than the action."""
-    voted_on = digest or action.digest
-    if action.approvals_needed <= 1 or action.status != "pending":
-        return {"votes": "", "voted": False, "voted_on": voted_on}
-    given = votes.given(action)
-    mine = any(vote.by_id == viewer.pk for vote in given)
-    said = _said(action, [_name(vote.by, viewer) for vote in given])
-    return {"votes": said, "voted": mine, "voted_on": voted_on}
+    found: dict[str, Any] = {"votes": "", "voted": False, "voted_on": digest or action.digest}
+    if action.status != "pending":
+        return found
+    found |= {"escalated": _escalated(action, viewer), "escalated_at": action.escalated_at}
+    found["absent"] = absences.too_few_here(action, viewer)
+    if action.approvals_needed > 1:
+        given = votes.given(action)
+        found["votes"] = _said(action, [_name(vote.by, viewer) for vote in given])
+        found["voted"] = any(vote.by_id == viewer.pk for vote in given)
+    return found
+
+
+def _escalated(action: Action, viewer: Member) -> str:
+    """Empty when it was not."""
+    if action.escalated_at is None:
+        return ""
+    group = Member.objects.filter(pk__in=action.escalated_to).select_related("user").order_by("user__name")
+    names = [_name(each, viewer) for each in group]
+    return f"Nobody had decided in time, so {f'{listed(names)} heard of it too' if names else 'it was escalated'}"
 
 
 def _name(member: Member, viewer: Member) -> str:

@@ -1,5 +1,5 @@
 // With a page open: tells this person's desktop that something waits, by agent, tool and link. Never what would run.
-// At most one in five minutes over all tabs of this browser, at once for what is flagged or nearly over.
+// At most one in five minutes over all tabs of this browser, at once for what is flagged, nearly over or undecided for long.
 "use strict";
 
 (() => {
@@ -24,7 +24,10 @@
 
   function words(fresh) {
     const counts = new Map();
-    for (const { agent, tool } of fresh) counts.set(`${agent}: ${tool}`, (counts.get(`${agent}: ${tool}`) || 0) + 1);
+    for (const { agent, tool, instead_of } of fresh) {
+      const line = `${agent}: ${tool}${instead_of.length ? `, for ${instead_of.join(" and ")}` : ""}`;
+      counts.set(line, (counts.get(line) || 0) + 1);
+    }
     const lines = [...counts].map(([line, count]) => (count > 1 ? `${line} ×${count}` : line));
     return lines.length > 4 ? [...lines.slice(0, 4), `and ${lines.length - 4} more`].join("\n") : lines.join("\n");
   }

@@ -115,7 +115,7 @@ def remove(member: Member, *, by: Member) -> None:
     workspaces one stays signed in. Pages look at each request, sockets every few seconds."""
     check_may_remove(member, by=by)
     now = timezone.now()
-    Member.objects.filter(pk=member.pk, removed_at=None).update(removed_at=now)
+    Member.objects.filter(pk=member.pk, removed_at=None).update(removed_at=now, away_until=None, deputy=None)
     Key.objects.filter(member=member, revoked_at=None).update(revoked_at=now)
     Permission.objects.filter(member=member).delete()
     if not Member.objects.of(member.user).exists():

@@ -91,6 +91,8 @@ class Workspace(models.Model):
     )  # {"memory_mb": {"default": 512, "most": 2048}}; what is left out is built in
     images = models.JSONField(default=list)  # names of images that may be used beside the default one
     pool_size = models.PositiveSmallIntegerField(default=1)
+    escalate_after_min = models.PositiveSmallIntegerField(default=0)  # 0: never
+    escalate_to = models.JSONField(default=list)  # ids of members who are told of what nobody has decided by then
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
@@ -116,11 +118,16 @@ class Member(models.Model):
     user = models.ForeignKey(User, models.PROTECT, related_name="memberships")
     created_at = models.DateTimeField(default=timezone.now)
     removed_at = models.DateTimeField(null=True, blank=True)
+    away_until = models.DateTimeField(null=True)
+    deputy = models.ForeignKey("self", models.PROTECT, null=True, related_name="+")
 
     objects = MemberQuerySet.as_manager()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="member_once_per_workspace")]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "user"], name="member_once_per_workspace"),
+            models.CheckConstraint(condition=~Q(deputy=F("id")), name="member_deputy_is_another"),
+        ]
 
     def __str__(self) -> str:
         return str(self.user)
@@ -128,6 +135,10 @@ class Member(models.Model):
     @property
     def is_current(self) -> bool:
         return self.removed_at is None and self.user.is_active
+
+    @property
+    def is_away(self) -> bool:
+        return self.away_until is not None and self.away_until > timezone.now()
 
     def may(self, permission: str) -> bool:
         return self.is_current and self.permissions.filter(name=permission).exists()

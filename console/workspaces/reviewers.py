@@ -39,7 +39,7 @@ def checked(agent: Agent, settings: dict[str, Any]) -> dict[str, Any]:
     """Those of `settings` that say who reviews. Raises Invalid, which names the field."""
     found: dict[str, Any] = {name: settings[name] for name in ("approvals_needed", "reviewers") if name in settings}
     if "reviewers" in found:
-        found["reviewers"] = _checked_names(agent, found["reviewers"])
+        found["reviewers"] = checked_names(agent.workspace_id, found["reviewers"], field="reviewers")
     needed = found.get("approvals_needed", agent.approvals_needed)
     if isinstance(needed, bool) or not isinstance(needed, int) or not 1 <= needed <= MOST_APPROVALS:
         raise Invalid(f"`approvals_needed` is 1 to {MOST_APPROVALS}, not {needed!r}.", field="approvals_needed")
@@ -53,13 +53,12 @@ def checked(agent: Agent, settings: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _checked_names(agent: Agent, given: Any) -> list[str]:
+def checked_names(workspace_id: str, given: Any, *, field: str) -> list[str]:
+    """Ids of members who may review here, each once. Raises Invalid, which names `field`."""
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
-        raise Invalid("`reviewers` is a list of ids of members.", field="reviewers")
+        raise Invalid(f"`{field}` is a list of ids of members.", field=field)
     named = list(dict.fromkeys(given))
-    known = set(in_workspace(agent.workspace_id).filter(pk__in=named).values_list("pk", flat=True))
+    known = set(in_workspace(workspace_id).filter(pk__in=named).values_list("pk", flat=True))
     if unknown := [each for each in named if each not in known]:
-        raise Invalid(
-            f"`reviewers` names {unknown[0][:40]}, who is no member with `approvals:review` here.", field="reviewers"
-        )
+        raise Invalid(f"`{field}` names {unknown[0][:40]}, who is no member with `approvals:review` here.", field=field)
     return named

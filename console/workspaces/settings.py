@@ -1,4 +1,4 @@
-"""What members set about sandboxes, for a workspace and for one agent: limits, images, the pool.
+"""What members set for a workspace and for one agent: limits, images, the pool; and who hears of what nobody decides.
 
 Owns what may be set and how the two combine: an agent's own default comes before its workspace's, and the least of what
 both allow is the most there may be. Must never decide on one sandbox: that is `sandboxes.profiles`.
@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from . import audit, permissions
+from . import audit, permissions, reviewers
 from .errors import Invalid
 from .members import by_need
 from .models import Agent, Member, Workspace
@@ -43,7 +43,8 @@ RANGES = {
 MOST_IMAGES = 50
 MOST_POOLED = 8
 IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:@-]{0,199}\Z")
-SETTINGS = ("limits", "images", "pool_size")
+MOST_ESCALATE_MIN = 24 * 60
+SETTINGS = ("limits", "images", "pool_size", "escalate_after_min", "escalate_to")
 
 
 def ranges(workspace: Workspace, agent: Agent | None = None) -> dict[str, Range]:
@@ -68,7 +69,7 @@ def _within(span: Range, own: Mapping[str, Number]) -> Range:
 
 @transaction.atomic
 def change_workspace(*, by: Member, **settings: Any) -> Workspace:
-    """New settings of the member's own workspace, for sandboxes made from now on; audited with what they were."""
+    """New settings of the member's own workspace; audited with what they were. Those of sandboxes hold for new ones."""
     by_need(by, permissions.WORKSPACE_MANAGE)
     if unknown := sorted(set(settings) - set(SETTINGS)):
         raise Invalid(f"A workspace has no setting `{unknown[0]}`.", field=unknown[0])
@@ -78,6 +79,11 @@ def change_workspace(*, by: Member, **settings: Any) -> Workspace:
         settings["images"] = checked_images(settings["images"])
     if "pool_size" in settings:
         check_pool(settings["pool_size"])
+    if "escalate_after_min" in settings:
+        check_escalation(settings["escalate_after_min"])
+    if "escalate_to" in settings:
+        named = reviewers.checked_names(by.workspace_id, settings["escalate_to"], field="escalate_to")
+        settings["escalate_to"] = named
     workspace = Workspace.objects.select_for_update(no_key=True).get(pk=by.workspace_id)
     changed = {name: value for name, value in settings.items() if getattr(workspace, name) != value}
     if changed:
@@ -143,3 +149,9 @@ def checked_images(given: Any) -> list[str]:
 def check_pool(size: Any) -> None:
     if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= MOST_POOLED:
         raise Invalid(f"`pool_size` is 0 to {MOST_POOLED}, not {size!r}.", field="pool_size")
+
+
+def check_escalation(minutes: Any) -> None:
+    if isinstance(minutes, bool) or not isinstance(minutes, int) or not 0 <= minutes <= MOST_ESCALATE_MIN:
+        why = f"`escalate_after_min` is 0 (never) to {MOST_ESCALATE_MIN} minutes, not {minutes!r}."
+        raise Invalid(why, field="escalate_after_min")

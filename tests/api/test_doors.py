@@ -37,6 +37,7 @@ BODIES = {
     "give_agent_permission": {},
     "add_member": {"email": "eve@example.test", "name": "Eve"},
     "give_permission": {},
+    "be_away": {"until": "2020-01-01T00:00:00Z"},
     "halt_agent": {},
     "halt_workspace": {},
     "make_key": {"name": "new"},

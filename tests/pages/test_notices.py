@@ -139,6 +139,7 @@ def test_what_waits_is_told_to_a_browser_without_what_it_is(cast, browser):
         "tool": "run",
         "link": f"{link}/{action.pk}",
         "reasons": ["flagged", "waiting"],
+        "instead_of": [],
     }
     assert found.json() == {"link": link, "items": [item]}
     type(cast.scout).objects.update(owner=cast.bob)

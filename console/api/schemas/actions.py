@@ -44,6 +44,7 @@ class Action(Answer):
     decisions: list[Decision]
     created_at: Time
     expires_at: Time | None
+    escalated_at: Time | None = Field(description="Nobody had decided by then, and more people were told.")
     decided_at: Time | None
     started_at: Time | None
     ended_at: Time | None

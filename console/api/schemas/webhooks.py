@@ -9,8 +9,8 @@ from approvals.notices import models as rows
 from .shared import Answer, Body, OneLine, Time, shown
 
 WebhookKind = Literal["plain", "slack", "teams", "ntfy", "email"]
-WebhookEvent = Literal["waiting", "flagged", "expiring"]
-ALL: list[WebhookEvent] = ["waiting", "flagged", "expiring"]
+WebhookEvent = Literal["waiting", "flagged", "expiring", "escalated"]
+ALL: list[WebhookEvent] = ["waiting", "flagged", "expiring", "escalated"]
 
 
 class NewWebhook(Body):
@@ -21,7 +21,7 @@ class NewWebhook(Body):
         max_length=500,
         description="An https address, of `ntfy` that of a topic; or an email's.",
     )
-    events: Annotated[list[WebhookEvent], Field(min_length=1, max_length=3)] = Field(
+    events: Annotated[list[WebhookEvent], Field(min_length=1, max_length=4)] = Field(
         default_factory=ALL.copy, description="What it is told of; all when left out."
     )
 
@@ -59,7 +59,7 @@ class Attempt(Answer):
 
 class Delivery(Answer):
     id: str
-    event: Literal["waiting", "flagged", "expiring", "test"]
+    event: Literal["waiting", "flagged", "expiring", "escalated", "test"]
     status: Literal["waiting", "delivered", "failed", "moot"] = Field(description="`moot`: decided before it was sent.")
     created_at: Time
     attempts: list[Attempt]

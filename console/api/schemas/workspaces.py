@@ -146,6 +146,13 @@ class WorkspaceSettings(Body):
         None, description="Allowed for everybody beside the stock ones, as Docker names them."
     )
     pool_size: int | None = Field(None, ge=0, le=settings.MOST_POOLED)
+    escalate_after_min: int | None = Field(
+        None, ge=0, le=settings.MOST_ESCALATE_MIN,
+        description="Minutes after which what nobody has decided is told to more people; 0: never.",
+    )  # fmt: skip
+    escalate_to: list[str] | None = Field(
+        None, max_length=100, description="Ids of the members with `approvals:review` who are told then."
+    )
 
 
 class WorkspaceSettingsNow(Answer):
@@ -156,10 +163,12 @@ class WorkspaceSettingsNow(Answer):
     images: list[str]
     stock_images: list[str]
     pool_size: int
+    escalate_after_min: int
+    escalate_to: list[str]
 
     @classmethod
     def of(cls, row: rows.Workspace) -> Self:
-        found = {name: getattr(row, name) for name in ("name", "limits", "images", "pool_size")}
+        found = {name: getattr(row, name) for name in ("name", *settings.SETTINGS)}
         more = {"id": row.pk, "limits_in_force": _in_force(row), "stock_images": list(STOCK_IMAGES)}
         return cls.model_validate(found | more)
 
@@ -231,9 +240,19 @@ class KeyList(Answer):
     next_cursor: str | None
 
 
+_THERE = {"away_until": None, "deputy": None}
+
+
 class NewMember(Body):
     email: str = Field(min_length=3, max_length=254, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")
     name: OneLine = Field("", max_length=100)
+
+
+class NewAway(Body):
+    until: AwareDatetime = Field(strict=False, description="At most 180 days from now.")
+    deputy: str | None = Field(
+        None, max_length=40, description="A member with `approvals:review` who is told instead; none: it waits."
+    )
 
 
 class Member(Answer):
@@ -242,10 +261,13 @@ class Member(Answer):
     email: str
     permissions: list[str]
     created_at: Time
+    away_until: Time | None = Field(description="Null: not away.")
+    deputy: str | None = Field(description="Who is told instead while they are away.")
 
     @classmethod
     def of(cls, row: rows.Member, **more: Any) -> Self:
         plain = {"id": row.pk, "name": str(row), "email": row.user.email, "created_at": row.created_at}
+        plain |= {"away_until": row.away_until, "deputy": row.deputy_id} if row.is_away else _THERE
         return cls.model_validate(plain | {"permissions": _names(row)} | more)
 
 

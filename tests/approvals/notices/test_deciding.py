@@ -11,12 +11,13 @@ from approvals.notices.models import EVENTS
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def waits(id="act_1", *, flagged=False, left=timedelta(hours=23)):
-    return Waiting(id, "agt_1", flagged, NOW + left)
+def waits(id="act_1", *, flagged=False, left=timedelta(hours=23), **more):
+    return Waiting(id, "agt_1", flagged, NOW + left, **more)
 
 
 def asked(*actions, told=(), ago=None, wants=EVENTS):
     last_at = None if ago is None else NOW - ago
+    wants = {action.id: frozenset(wants) for action in actions}
     return news(actions, wants=wants, told=dict(told), last_at=last_at, now=NOW)
 
 
@@ -52,6 +53,14 @@ def test_nearly_over_goes_before_flagged_and_both_are_told_by_one():
     assert (said.event, said.told["act_1"]) == ("expiring", {"expiring", "flagged", "waiting"})
 
 
+def test_an_escalated_one_is_told_again_and_at_once_to_who_wants_that():
+    told = {"act_1": frozenset({"waiting"})}
+    said = asked(waits(is_escalated=True), told=told, ago=timedelta(minutes=1))
+    assert (said.event, said.told) == ("escalated", {"act_1": frozenset({"escalated"})})
+    assert asked(waits(is_escalated=True), told=told, ago=QUIET, wants=["waiting"]) is None
+    assert asked(waits(), wants=["escalated"]) is None
+
+
 def test_who_wants_only_flagged_ones_hears_of_no_other():
     assert asked(waits(), wants=["flagged"]) is None
     assert set(asked(waits(), waits("act_2", flagged=True), wants=["flagged"]).told) == {"act_2"}
@@ -71,7 +80,8 @@ def test_whatever_comes_when_no_one_is_told_twice_or_more_often_than_is_said(ste
     for at, flagged, left_min, later_s in steps:
         now += timedelta(seconds=later_s)
         there.setdefault(at, Waiting(f"act_{at}", "agt_1", flagged, now + timedelta(minutes=left_min)))
-        said = news(there.values(), wants=EVENTS, told=told, last_at=last_at, now=now)
+        wants = dict.fromkeys((action.id for action in there.values()), frozenset(EVENTS))
+        said = news(there.values(), wants=wants, told=told, last_at=last_at, now=now)
         if said is None:
             continue
         for id, events in said.told.items():
@@ -80,4 +90,4 @@ def test_whatever_comes_when_no_one_is_told_twice_or_more_often_than_is_said(ste
         if last_at is not None:
             assert now - last_at >= (URGENT_QUIET if said.event in URGENT else QUIET)
         last_at = now
-        assert news(there.values(), wants=EVENTS, told=told, last_at=None, now=now) is None
+        assert news(there.values(), wants=wants, told=told, last_at=None, now=now) is None
