@@ -81,6 +81,11 @@ def lines(text: str) -> list[str]:
     return kept + [found[-1]] if found[-1] else kept
 
 
+def ends_in_crlf(text: str) -> bool:
+    """Each line of it, without exception."""
+    return bool(text) and all(line.endswith("\r\n") for line in lines(text))
+
+
 def pieces(line: str) -> list[Piece]:
     """One line, without its newline, in pieces."""
     if _ALL_PLAIN.fullmatch(line) and not line.endswith(" ") and " " * BLANK_RUN not in line:

@@ -5,6 +5,7 @@ Looks into the sandbox before anybody is asked, and again before an approved one
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +15,7 @@ from approvals import gate
 from console.workspaces import db
 from console.workspaces.errors import Invalid
 
-from . import drafting, host
+from . import drafting, flagging, host
 from .engine import Box, Draft, Seen
 from .errors import FileError
 from .toolsets import unseal
@@ -39,7 +40,8 @@ async def on_what_is_there(proposal: gate.Proposal, *, is_asked: bool = False) -
     proposal = replace(proposal, bases={path: file.sha256 if file else None})
     if file is None or file.content is None:
         return proposal, []
-    return replace(proposal, replaced={file.sha256: len(file.content)}), [file.content]
+    flags = await asyncio.to_thread(flagging.over, file.content, proposal.arguments, proposal.flags)
+    return replace(proposal, flags=flags, replaced={file.sha256: len(file.content)}), [file.content]
 
 
 async def _drafted(proposal: gate.Proposal, *, is_asked: bool) -> tuple[gate.Proposal, list[bytes]]:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from approvals import payloads, shell
-from approvals.draw import survey
+from approvals.digest import INLINE_BYTES
+from approvals.draw import ends_in_crlf, survey
 from console.workspaces.models import Agent
 
+HIDDEN = "hidden_characters"
 SURVEY_BYTES = 4 << 20
 NOT_PLAIN = re.compile(rb"[^\n\t\x20-\x7e]")
 
@@ -25,6 +27,19 @@ def of(tool: str, arguments: Mapping[str, Any], agent: Agent | None) -> tuple[st
     if tool == "run" and agent:
         found |= {*shell.flags(_read(arguments))}
     return tuple(sorted(found))
+
+
+def over(old: bytes, arguments: Mapping[str, Any], flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a write that replaces a text: a U+000D that ends a line hides nothing, where each of both ends so."""
+    content = arguments["content"]
+    held = content if isinstance(content, payloads.Held) else payloads.hold(content.encode())
+    if HIDDEN not in flags or max(len(old), held["size"]) > SURVEY_BYTES:
+        return flags
+    new = held.content.decode(errors="replace")
+    if not (ends_in_crlf(old.decode(errors="replace")) and ends_in_crlf(new)):
+        return flags
+    plain = {**arguments, "content": new.replace("\r\n", "\n")}
+    return flags if HIDDEN in of("write", plain, None) else tuple(flag for flag in flags if flag != HIDDEN)
 
 
 async def read_ahead(tool: str, arguments: Mapping[str, Any], agent: Agent | None) -> None:
@@ -55,8 +70,11 @@ def _of_text(held: payloads.Held) -> set[str]:
         return set()
     if held["size"] > SURVEY_BYTES:
         return {"large"}
+    content = held.content
     try:
-        seen = survey(held.content.decode())
+        seen = survey(content.decode())
     except UnicodeDecodeError:
         return {"binary"}
-    return {flag for flag, there in (("hidden_characters", seen.hidden), ("lookalikes", seen.lookalikes)) if there}
+    if b"\0" in content and held["size"] > INLINE_BYTES:  # as the card has it
+        return {"binary"}
+    return {flag for flag, there in ((HIDDEN, seen.hidden), ("lookalikes", seen.lookalikes)) if there}

@@ -135,15 +135,10 @@ def _diff(name: str, about: list[str], old: str, new: str, anchor: str) -> Sheet
     rows = diff.rows(old, new)
     table, about = diff.table(rows, anchor), [*about, diff.counts(rows)]
     survey = draw.survey(new)
-    if _is_crlf(old) and _is_crlf(new):  # drawn all the same; any other U+000D stays one that hides
+    if draw.ends_in_crlf(old) and draw.ends_in_crlf(new):  # drawn all the same; any other U+000D stays one that hides
         about = [*about, "CRLF line endings"]
         survey = replace(draw.survey(new.replace("\r\n", "\n")), size_bytes=survey.size_bytes)
     return Sheet(name, "End of file", about, diff=table, anchor=anchor, survey=survey)
-
-
-def _is_crlf(text: str) -> bool:
-    """Each line of it, without exception."""
-    return bool(text) and all(line.endswith("\r\n") for line in draw.lines(text))
 
 
 def _replaces(path: str, bases: Mapping[str, str | None]) -> str:

@@ -212,3 +212,21 @@ def test_while_a_large_write_waits_its_content_is_on_disk_alone(desk: Desk) -> N
     desk.approve(action)
     assert call.result().json()["size"] == 50 << 20
     assert held < 35
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "flags"),
+    [
+        ("a\r\nb\r\n", "a\r\nc\r\n", []),
+        ("a\nb\n", "a\r\nb\r\n", ["hidden_characters"]),
+        ("a\r\n", "a\r\nb\n", ["hidden_characters"]),
+        ("a\0\n", "a\0b\n", ["hidden_characters"]),
+    ],
+)
+def test_line_endings_are_flagged_where_they_change(desk: Desk, old: str, new: str, flags: list[str]) -> None:
+    body = {"path": "/work/ends.txt", "content": old, "encoding": "utf-8"}
+    desk.member.post(f"/sandboxes/{desk.sandbox}/files", json=body).raise_for_status()
+    call, action = desk.propose("/work/ends.txt", new)
+    assert action["flags"] == flags
+    desk.approve(action)
+    assert call.result().json()["sha256"] == sha256(new.encode()).hexdigest()
