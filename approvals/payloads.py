@@ -112,6 +112,16 @@ def pack(text: str) -> str | Held:
     return text if len(content) <= INLINE_BYTES else Held(content)
 
 
+def pack_bytes(content: bytes) -> str | Held:
+    """The same for bytes. A reference to what is no text, or has a NUL: PostgreSQL takes none into a row."""
+    if len(content) <= INLINE_BYTES and b"\0" not in content:
+        try:
+            return content.decode()
+        except UnicodeDecodeError:
+            pass
+    return Held(content)
+
+
 def keep_all(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with every content that they held on disk, whole, and no longer in them."""
     return {name: keep(value) if isinstance(value, Held) else value for name, value in arguments.items()}

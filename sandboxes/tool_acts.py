@@ -20,9 +20,11 @@ from . import acts, commands, host, lifecycle, toolsets
 from .errors import FileError
 from .models import Sandbox
 from .profiles import NewSandbox
+from .toolsets import arguments as check
 
 OF_THE_PATH = ("bad_path", "is_a_directory", "not_a_directory", "not_a_file", "not_utf8")
 """What is wrong with what a call names, rather than with what became of it."""
+ID_BYTES = 40
 __all__ = ["call", "pinned", "said", "tools"]
 
 
@@ -79,10 +81,18 @@ async def _sandbox(
     if idempotency_key and (known := await db.read(again.with_key, caller, idempotency_key)):
         return (await db.read(acts.place, caller, known.sandbox_id))[0]
     if toolsets.is_by_host(tool.act.NAME, tool.act.VERSION) and "id" in arguments:
-        command = await db.read(commands.of_caller, caller, arguments["id"])
+        command = await db.read(commands.of_caller, caller, _command_id(tool, arguments))
         return command.sandbox
     hub = host.hub()
     return await hub.ask(hub.boxes.for_conversation(caller, conversation, NewSandbox()))
+
+
+def _command_id(tool: toolsets.Tool, arguments: Mapping[str, Any]) -> str:
+    """Looked up before its act validates it, and not every text can be."""
+    try:
+        return check.text(arguments["id"], field="id", limit_bytes=ID_BYTES)
+    except Invalid as error:
+        raise tool.bad(error) from error
 
 
 async def said(caller: Caller, action: Action) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from approvals import payloads
+from approvals.digest import INLINE_BYTES
 
 from .words import number
 
@@ -44,12 +45,14 @@ def kept_text(sha256: str | None) -> str | None:
 
 
 def is_text(reference: Mapping[str, Any]) -> bool:
-    """False only for what no editor would show: not UTF-8, or with NUL in it. Large texts are texts."""
+    """False only for what no editor would show: not UTF-8, or with NUL in it, where it is too long to have each drawn.
+    Large texts are texts."""
+    is_short = int(reference["size"]) <= INLINE_BYTES
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with payloads.path(reference).open("rb") as file:
             while chunk := file.read(1 << 20):
-                if "\0" in decoder.decode(chunk):
+                if "\0" in decoder.decode(chunk) and not is_short:
                     return False
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:

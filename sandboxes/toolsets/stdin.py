@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from approvals import payloads
-from approvals.digest import INLINE_BYTES
 from console.workspaces import db
 from console.workspaces.errors import Invalid
 from console.workspaces.models import Agent
@@ -32,16 +31,7 @@ def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any
     eof = check.flag(arguments.get("eof", False), field="eof")
     if not data and not eof:
         raise Invalid("`data` is empty and `eof` is not asked for, so there is nothing to send.", field="data")
-    return {"id": check.text(command_id, field="id", limit_bytes=40), "data": _pack(data), "eof": eof}
-
-
-def _pack(data: bytes) -> str | dict[str, Any]:
-    if len(data) <= INLINE_BYTES:
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            pass
-    return payloads.hold(data)
+    return {"id": check.text(command_id, field="id", limit_bytes=40), "data": payloads.pack_bytes(data), "eof": eof}
 
 
 async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from approvals import payloads
-from approvals.digest import INLINE_BYTES
 from console.workspaces.errors import Invalid
 from console.workspaces.models import Agent
 from sandboxes.errors import FileError
@@ -52,7 +51,8 @@ def validate(arguments: Mapping[str, Any], agent: Agent | None) -> dict[str, Any
         if agent:
             raise FileError("protected_path", f"{path}: only a person's key puts a protected file there.", path=path)
         more["protected"] = True
-    return {"path": path, "content": _pack(content), "mode": mode, **more}
+    packed = payloads.pack_bytes(content) if isinstance(content, bytes) else content
+    return {"path": path, "content": packed, "mode": mode, **more}
 
 
 def as_bytes(content: str) -> bytes:
@@ -61,17 +61,6 @@ def as_bytes(content: str) -> bytes:
         return content.encode()
     except UnicodeEncodeError:
         raise Invalid("`content` holds half a surrogate pair, so it is no valid Unicode.", field="content") from None
-
-
-def _pack(content: bytes | payloads.Held | Streamed) -> str | dict[str, Any]:
-    if not isinstance(content, bytes):
-        return content
-    if len(content) <= INLINE_BYTES:
-        try:
-            return content.decode()
-        except UnicodeDecodeError:
-            pass
-    return payloads.hold(content)
 
 
 async def execute(

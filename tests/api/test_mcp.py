@@ -222,6 +222,15 @@ async def test_what_it_says_is_a_short_text_or_the_call_is_refused(talk, place, 
     assert not await db.read(Action.objects.exists)
 
 
+@pytest.mark.database
+async def test_an_id_that_can_be_none_is_refused(talk, place):
+    params = {"name": "await_action", "arguments": {"action_id": "act_\0"}}
+    body = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
+    answer = (await talk.post(body, key=place.scouts, session=await talk.open(place.scouts))).text
+    told = json.loads(answer.split("data: ", 1)[1])["result"]
+    assert (told["isError"], told["structuredContent"]["field"]) == (True, "arguments.action_id")
+
+
 @pytest.mark.parametrize("path", ["/mcp/x", "/mcp/c", "/mcp/c/a/b", "/mcp/c/a%2Fb", "/mcp//", "//mcp/sse"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_an_address_beside_the_door_is_told_where_the_door_is(talk, place, method, path):

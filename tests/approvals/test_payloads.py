@@ -15,7 +15,7 @@ from approvals.models import Action, PayloadUse
 from console.workspaces import agents, permissions
 from console.workspaces.errors import Invalid
 from sandboxes.toolsets import run as run_tool
-from sandboxes.toolsets import write
+from sandboxes.toolsets import stdin, write
 from tests.approvals.proposals import pending, run
 
 LONG = "echo " + "x" * 5000
@@ -202,3 +202,20 @@ def test_an_agent_cannot_stream_past_the_gate(committed_cast):
         write.validate({"path": "a", "content": write.Streamed((100 << 20) + 1)}, None)
     with pytest.raises(Invalid):
         write.validate({"path": "a", "content": {"streamed": True, "size": 5}}, None)
+
+
+@pytest.mark.parametrize("content", [b"a\0b", b"\0", b"\xff", "ü".encode() * 3000])
+def test_bytes_that_no_row_can_hold_are_kept_by_their_hash(blobs, content):
+    for checked, name in (
+        (write.validate({"path": "a", "content": content}, None), "content"),
+        (stdin.validate({"id": "cmd_1", "data": content}, None), "data"),
+    ):
+        assert set(checked[name]) == {"sha256", "size"}
+        assert payloads.content(payloads.keep_all(checked)[name]) == content
+
+
+@pytest.mark.database
+def test_a_write_with_a_nul_is_recorded_on_every_database(blobs, cast):
+    checked = write.validate({"path": "a", "content": b"a\0b"}, None)
+    action = pending(cast.caller(cast.scout), tool="write", kind="write", arguments=payloads.keep_all(checked))
+    assert payloads.content(Action.objects.get(pk=action.pk).arguments["content"]) == b"a\0b"

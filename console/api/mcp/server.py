@@ -35,6 +35,7 @@ from console.workspaces.keys import Caller
 from sandboxes import acts, tool_acts
 from sandboxes.errors import TooManySandboxes
 from sandboxes.toolsets import NoSuchTool, schemas
+from sandboxes.toolsets import arguments as check
 
 from . import shown
 
@@ -123,7 +124,7 @@ async def _awaited(ctx: Context, who: Caller, given: Mapping[str, Any]) -> CallT
     example = {"action_id": "act_01jd2k7xw3"}
     wanted = schemas.checked(given, shown.AWAIT_SCHEMA, example=example)
     until = monotonic() + wanted.get("wait_s", shown.AWAIT_MOST_S) / settings.TIMER_DIVISOR
-    action_id = wanted["action_id"]
+    action_id = check.text(wanted["action_id"], field="arguments.action_id", limit_bytes=shown.ID_BYTES)
     while next_id := ((action := await _settled(ctx, who, action_id, until=until)).error or {}).get("next_action"):
         _given(ctx, who, action)
         action_id = next_id

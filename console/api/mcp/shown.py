@@ -14,7 +14,8 @@ from sandboxes import toolsets
 
 AWAIT, PENDING = "await_action", "list_pending"
 AWAIT_MOST_S = 50
-ID = {"type": "string", "minLength": 1, "maxLength": 40, "description": "act_…, as a call answered it."}
+ID_BYTES = 40
+ID = {"type": "string", "minLength": 1, "maxLength": ID_BYTES, "description": "act_…, as a call answered it."}
 AWAIT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {

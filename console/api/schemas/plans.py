@@ -14,6 +14,7 @@ from .tools import Conversation
 
 
 class PlannedCall(Body):
+    MAY_HOLD_NUL = frozenset({"arguments"})
     tool: str = Field(max_length=100, description="A tool of the agent's toolset that runs, changes or publishes.")
     arguments: dict[str, Any] = Field(description="As the tool's schema says.")
 

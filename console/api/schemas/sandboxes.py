@@ -148,6 +148,7 @@ class Command(Answer):
 
 class NewInput(Body):
     model_config = shown(data="print('hi')\n")
+    MAY_HOLD_NUL = frozenset({"data"})
     data: str = Field("", description="At most 1 MiB. Nothing is added to it: a line needs its own newline.")
     encoding: Encoding = "utf-8"
     eof: bool = Field(False, description="Nothing comes after this.")
@@ -174,6 +175,7 @@ class CommandOutput(Command):
 
 class NewFile(Body):
     model_config = shown(path="/work/run.py", content="print('hi')")
+    MAY_HOLD_NUL = frozenset({"content"})
     path: str = Field(min_length=1, max_length=4096)
     content: str
     encoding: Encoding = "utf-8"

@@ -2,10 +2,19 @@
 misspelled limit that is silently dropped is no limit."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from unicodedata import category
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+)
 
 # What ends a line or a string or moves a cursor; and halves of characters, which no encoding takes.
 CONTROLS = {"Cc", "Cs", "Zl", "Zp"}
@@ -30,7 +39,25 @@ Limit = Annotated[int, Field(ge=1, le=200)]
 
 
 class Body(BaseModel):
+    """`MAY_HOLD_NUL`: fields that are bytes, or whose own check says more. No row of PostgreSQL takes a NUL."""
+
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    MAY_HOLD_NUL: ClassVar[frozenset[str]] = frozenset()
+
+    @field_validator("*")
+    @classmethod
+    def _without_nul(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.field_name not in cls.MAY_HOLD_NUL and _holds_nul(value):
+            raise ValueError("Must not hold a NUL")
+        return value
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(map(_holds_nul, (*value, *value.values())))
+    return isinstance(value, list) and any(map(_holds_nul, value))
 
 
 class Answer(BaseModel):

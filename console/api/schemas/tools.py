@@ -20,6 +20,7 @@ class NewToolCall(Body):
     """What a model asked for, as it asked for it."""
 
     model_config = shown(conversation="first", arguments={"command": "ls -l"})
+    MAY_HOLD_NUL = frozenset({"arguments"})
     conversation: Conversation = Field(
         description="Any name of your choice. Its sandbox is made when first needed, and is the same until it ends."
     )
