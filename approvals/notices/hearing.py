@@ -32,7 +32,7 @@ class Hearing:
         present = {member.pk for member in self.reviewers if not member.is_away}
         self._hearer = {member.pk: away.hearer(member, present) for member in self.reviewers}
         agents = Agent.objects.filter(pk__in={each.agent_id for each in self._waiting}, workspace_id=workspace_id)
-        self._able = {agent.pk: set(reviewers.able(agent).values_list("pk", flat=True)) for agent in agents}
+        self._able = {agent.pk: reviewers.able_among(self.reviewers, agent) for agent in agents}
 
     def by(self, member: Member, chosen: Chosen) -> dict[str, Heard]:
         """What `member` hears of now, by action. In the place of others, also under the reasons that those chose."""

@@ -26,6 +26,7 @@ from .reasons import REASONS
 from .shell import LOOK, member_page
 
 LATELY = 20
+MOST_ROWS = 100  # of what waits: each card's page has the list beside it
 BEFORE = 3
 NOT_SHOWN = "This page did not show you the whole text, so it cannot approve. Open the action again and read it."
 
@@ -129,13 +130,18 @@ def find(request: Any, action_id: str) -> Action:
 
 
 def listing(request: Any) -> dict[str, Any]:
+    """Those that wait longest; with `?all=1` all."""
     asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent", "plan")
     ended_at = Coalesce("decided_at", "ended_at")  # nobody decided what expired or was superseded
     lately = asked.exclude(status="pending").order_by(ended_at.desc(), "-created_at")[:LATELY]
-    groups = rows.groups(asked.pending().cards())
-    fragments.marked(request, [row for group in groups for row in group.rows])
+    all_ = "all" in request.GET
+    groups, is_cut = rows.groups(asked.pending().cards(), most=None if all_ else MOST_ROWS)
+    listed = fragments.marked(request, [row for group in groups for row in group.rows])
+    stand_for = {pk for row in listed for pk in (row.action.pk, *row.twins, *row.items)}
     return {
         "groups": groups,
+        "more": request.here.waiting - len(stand_for) if is_cut else 0,
+        "all": all_,
         "lately": rows.of(lately),
         **fragments.read(request),
     }

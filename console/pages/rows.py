@@ -4,7 +4,8 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
+
+from django.db.models import QuerySet
 
 from approvals import draw, twins
 from approvals.models import Action
@@ -89,21 +90,27 @@ def _to(action: Action) -> str:
     return f"to {draw.one_line(str(action.arguments.get('id', '')))}" if action.tool == "stdin" else ""
 
 
-def groups(actions: Iterable[Action]) -> list[Group]:
-    """By conversation, the one that waits longest first; within it in the order of asking."""
-    ordered = sorted(actions, key=lambda action: action.created_at)
-    first: dict[tuple[str, str], int] = {}
-    for at, action in enumerate(ordered):
-        first.setdefault(_whose(action), at)
-    ordered.sort(key=lambda action: first[_whose(action)])
-    return [
-        Group(str(batch[0].agent or "A member's key"), batch[0].conversation, of(batch))
-        for batch in (list(found) for _, found in groupby(ordered, key=_whose))
-    ]
+def groups(waiting: QuerySet[Action], *, most: int | None = None) -> tuple[list[Group], bool]:
+    """By conversation, the one that waits longest first; within it in the order of asking. With `most`, conversations
+    until there are so many rows, each of them whole; and whether that left any out."""
+    by_whose: dict[tuple[str, str], list[str]] = {}
+    places = waiting.order_by("created_at", "pk").values_list("pk", "agent_id", "conversation")
+    for pk, agent_id, conversation in places:
+        by_whose.setdefault((agent_id or "", conversation), []).append(pk)
+    listed: list[list[str]] = []
+    for pks in by_whose.values():
+        if most is not None and sum(map(len, listed)) >= most:
+            break
+        listed.append(pks)
+    actions = waiting.in_bulk([pk for pks in listed for pk in pks])
+    found = {row.action.pk: row for row in of(actions.values())}
+    batches = [[found[pk] for pk in pks if pk in found] for pks in listed]
+    return [_group(batch) for batch in batches if batch], len(listed) < len(by_whose)
 
 
-def _whose(action: Action) -> tuple[str, str]:
-    return action.agent_id or "", action.conversation
+def _group(batch: list[Row]) -> Group:
+    first = batch[0].action
+    return Group(str(first.agent or "A member's key"), first.conversation, batch)
 
 
 def _summary(action: Action) -> tuple[str, str, str, str]:

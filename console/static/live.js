@@ -110,12 +110,16 @@
     const listed = new Set(all(".row").flatMap((row) => [row.dataset.id, ...(row.dataset.twins || "").split(" "), ...(row.dataset.items || "").split(" ")]));
     const fresh = waiting.filter((id) => !listed.has(id));
     if (mayLoad && fresh.length && one("[data-nothing]")) return loadList(); // nothing there that could move
-    news(fresh.length);
+    const more = one("[data-more]"); // those that wait longest are listed, and of the others only how many they are
+    if (!more) return news(fresh.length, `Show ${fresh.length} new`);
+    if (fresh.length > Number(more.textContent)) say(`${fresh.length} more wait`);
+    more.textContent = fresh.length;
+    news(waiting.some((id) => rowOf(id)) ? 0 : fresh.length, "Show the next");
   }
 
-  function news(number) {
+  function news(number, offer) {
     const link = one("[data-news]"), words = link.querySelector("span"), said = words.textContent;
-    words.textContent = number ? `Show ${number} new` : "";
+    words.textContent = number ? offer : "";
     link.hidden = !number;
     one("[data-quiet-news]").hidden = Boolean(number);
     if (number && words.textContent !== said) say(`${number} new ${number === 1 ? "action waits" : "actions wait"}`);

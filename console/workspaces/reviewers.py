@@ -3,6 +3,7 @@
 Denying is wider: whoever holds `approvals:review` may deny for every agent of the workspace.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from . import permissions
@@ -24,6 +25,12 @@ def able(agent: Agent, **as_if: Any) -> MemberQuerySet:
 
 def in_workspace(workspace_id: str) -> MemberQuerySet:
     return Member.objects.current().filter(workspace_id=workspace_id).with_permission(permissions.APPROVALS_REVIEW)
+
+
+def able_among(there: Iterable[Member], agent: Agent) -> set[str]:
+    """Ids of those of `there`, which `in_workspace` has told of, who are `able`: no question for each agent of many."""
+    named = [member for member in there if not agent.reviewers or member.pk in agent.reviewers]
+    return {member.pk for member in named if agent.self_approval or member.pk != agent.owner_id}
 
 
 def may_approve(member: Member, agent: Agent) -> bool:

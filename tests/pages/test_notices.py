@@ -3,10 +3,13 @@
 import re
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from approvals.models import Action, Decision
 from approvals.notices import acts, sending
 from approvals.notices.models import Delivery, Webhook
+from tests import people
 from tests.approvals.proposals import pending
 
 pytestmark = pytest.mark.django_db
@@ -161,3 +164,19 @@ def test_opening_the_link_of_a_notice_decides_nothing(cast, browser, as_htmx):
     assert browser(cast.bob).get(decide).status_code == 405
     assert Action.objects.get(pk=action.pk).status == "pending"
     assert not Decision.objects.exists()
+
+
+def test_a_browsers_look_asks_the_same_for_one_agent_and_for_many(cast, browser):
+    """Each open page looks whenever something new waits."""
+    client = browser(cast.bob)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as found:
+            assert client.get(url(cast, "waiting")).status_code == 200
+        return len(found)
+
+    pending(cast.caller(cast.scout))
+    few = queries()
+    for number in range(6):
+        pending(cast.caller(people.agent(cast.workspace, f"agent{number}")))
+    assert queries() == few
