@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("named", [(), ("bob",), ("alice", "ines"), ("alice", "mallory")])
-@pytest.mark.parametrize(("owner", "own"), product((None, "alice", "bob"), (True, False)))
+@pytest.mark.parametrize(("owner", "own"), list(product((None, "alice", "bob"), (True, False))))
 def test_of_those_who_review_here_the_able_are_the_same_without_asking(cast, named, owner, own) -> None:
     who = {name: getattr(cast, name) for name in ("alice", "bob", "mallory")}
     who |= {name: people.member(cast.workspace, name, permissions.APPROVALS_REVIEW) for name in ("ines", "gone")}
