@@ -90,7 +90,7 @@ def _arguments(tool: str, sent: Mapping[str, Any]) -> dict[str, Any]:
 
 def _packed(sent: str | Mapping[str, str]) -> Any:
     content = sent.encode() if isinstance(sent, str) else base64.b64decode(sent["base64"])
-    if len(content) <= INLINE_BYTES:
+    if len(content) <= INLINE_BYTES and b"\0" not in content:
         try:
             return content.decode()
         except UnicodeDecodeError:
