@@ -17,7 +17,7 @@ from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
 from . import acts, commands, host, lifecycle, toolsets
-from .errors import FileError
+from .errors import FileError, NotAllowed
 from .models import Sandbox
 from .profiles import NewSandbox
 from .toolsets import arguments as check
@@ -62,6 +62,9 @@ async def call(
         )  # fmt: skip
     except Invalid as error:
         raise tool.bad(error) from error
+    except NotAllowed as error:
+        error.fields |= {"field": f"arguments.{error.fields['field']}", "example": dict(tool.example)}
+        raise
     except FileError as error:  # refused before anybody was asked; in words for a model, as an outcome is
         if error.code in OF_THE_PATH:
             error.fields |= {"field": "arguments.path", "example": dict(tool.example)}

@@ -62,6 +62,8 @@ class Globs:
 
     def _add(self, pattern: str) -> None:
         is_path = "/" in pattern
+        if pattern.endswith("/"):
+            raise BadPattern("a pattern is for files: what is in a directory is d/*, all below it d/**")
         while pattern.startswith("./"):
             pattern = pattern[2:]
         if pattern.startswith("/") or ".." in cut(pattern):

@@ -59,7 +59,7 @@ class View(Outgoing):
                     kept.append(piece)
             found = scan.result()
         except NotText as error:
-            raise not_text(error.offset) from error
+            raise not_text(error.offset, "; its bytes come with `as` hex or base64, or by a command") from error
         if kept is not None:
             self._pool.versions.keep(real, found["version"], b"".join(kept))
         return found
@@ -85,8 +85,8 @@ class View(Outgoing):
         return data
 
 
-def not_text(offset: int) -> Refused:
-    return Refused("not_utf8", f"byte {offset} is a NUL or no UTF-8, so this is no text", offset=offset)
+def not_text(offset: int, instead: str = "") -> Refused:
+    return Refused("not_utf8", f"byte {offset} is a NUL or no UTF-8, so this is no text{instead}", offset=offset)
 
 
 def opened(path: str) -> tuple[str, int]:

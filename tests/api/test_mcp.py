@@ -231,6 +231,16 @@ async def test_an_id_that_can_be_none_is_refused(talk, place):
     assert (told["isError"], told["structuredContent"]["field"]) == (True, "arguments.action_id")
 
 
+@pytest.mark.parametrize("name", ["list_pending", "await_action"])
+async def test_a_stranger_among_the_arguments_of_its_own_tools_is_named_too(talk, place, name):
+    params = {"name": name, "arguments": {"action_id": "act_1", "stranger": 1}}
+    body = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
+    answer = (await talk.post(body, key=place.scouts, session=await talk.open(place.scouts))).text
+    told = json.loads(answer.split("data: ", 1)[1])["result"]
+    assert told["isError"]
+    assert "is not known" in told["content"][0]["text"]
+
+
 @pytest.mark.parametrize("path", ["/mcp/x", "/mcp/c", "/mcp/c/a/b", "/mcp/c/a%2Fb", "/mcp//", "//mcp/sse"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_an_address_beside_the_door_is_told_where_the_door_is(talk, place, method, path):

@@ -335,3 +335,10 @@ async def test_a_conversation_is_a_name_on_one_line(ask, talk, conversation):
 )  # fmt: skip
 def test_prefer_is_a_wish(header, seconds):
     assert wait_of(header) == seconds
+
+
+async def test_a_variable_that_a_setting_forbids_is_named_where_it_stands_beside_a_right_call(ask, talk):
+    answer = await call(ask, "run", {"command": "ls", "env": {"PATH": "/x"}}, key=talk.scouts)
+    assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed_by_settings")
+    assert answer.json()["field"] == "arguments.env.PATH"
+    assert answer.json()["example"] == toolsets.tool(2, "run").example

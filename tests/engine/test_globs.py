@@ -42,7 +42,9 @@ def test_what_matches(pattern, path, matches):
     assert Globs(pattern).matches(path) is matches
 
 
-@pytest.mark.parametrize("pattern", ["", "/", "/work/*.py", "../*.py", "a/../b", "{a", "{a,{b}", "a\0", "x" * 1001])
+@pytest.mark.parametrize(
+    "pattern", ["", "/", "/work/*.py", "../*.py", "a/../b", "{a", "{a,{b}", "a\0", "x" * 1001, "a/b/", "{a,b/}"]
+)
 def test_what_is_no_pattern_here_is_refused_and_never_silently_empty(pattern):
     with pytest.raises(BadPattern):
         Globs(pattern)

@@ -222,3 +222,26 @@ def test_files_that_cannot_be_read_are_told_from_patterns_that_are_none(stderr, 
 
 def test_nothing_of_the_home_is_taken_for_ripgrep():
     assert not any(place.startswith("/home") for place in ripgrep.ENV["PATH"].split(":"))
+
+
+PCRE2 = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around.\n"
+MULTILINE = (
+    "\n\nConsider enabling multiline mode with the --multiline flag (or -U for short).\n"
+    "When multiline mode is enabled, new line characters can be matched.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "told"),
+    [
+        ("rg: unclosed group.\n", "unclosed group"),
+        ("error: look-around is not supported" + PCRE2, "error: look-around is not supported"),
+        (
+            "the literal '\"\\n\"' is not allowed in a regex" + MULTILINE,
+            "the literal '\"\\n\"' is not allowed in a regex; a match lies within one line",
+        ),
+        ("Compiled regex exceeds size limit.\nUse the --regex-size-limit flag.\n", "Compiled regex exceeds size limit"),
+    ],
+)
+def test_what_is_wrong_with_a_pattern_is_told_without_advice_that_no_caller_can_take(stderr, told):
+    assert ripgrep.fault(stderr.encode()) == told

@@ -164,6 +164,19 @@ def test_a_stop_says_how_many_processes_it_ended(killed, says):
     assert told == f"cmd_1: stopped, exit code 143, and nothing of it runs.{says}"
 
 
+@pytest.mark.parametrize(
+    ("number", "name", "says"),
+    [(1, "read_file", "There is no line 9: the file has 3."), (2, "read", "  there is no line 9: it has 3  LF  ")],
+)
+def test_a_read_beyond_the_end_says_where_that_is_and_not_that_nothing_is_there(number, name, says):
+    facts = {"path": "/work/x", "version": "0" * 12, "newline": "LF", "final_newline": True, "truncated": False}
+    tool = toolsets.tool(number, name)
+    beyond = tool.text({**facts, "line_count": 3, "from": 0, "to": 0, "lines": []}, {"path": "/work/x", "offset": 9})
+    assert says in beyond
+    empty = tool.text({**facts, "line_count": 0, "from": 0, "to": 0, "lines": []}, {"path": "/work/x", "offset": 9})
+    assert "no line" not in empty.replace("no lines", "")
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_write_by_another_door_reads_as_one(number):
     """Over REST: its result names no version, and its action is shown all the same."""

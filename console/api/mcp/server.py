@@ -73,6 +73,7 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
     try:
         with waits.waiting(who.key_id):
             if params.name == shown.PENDING:
+                schemas.checked(given, shown.NOTHING, example={})
                 found = await db.read(_pending, who)
                 return shown.pending(found[:LISTED], more=len(found) > LISTED)
             if params.name == shown.AWAIT:

@@ -21,4 +21,6 @@ def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
         return "This answer is not kept any more. Read the file again."
     lines = [line for _, _, line in result["lines"]]
     more = [f"[there is more: read on with offset {result['next']}]"] if result["truncated"] else []
+    if not lines and (count := result["line_count"]):
+        return f"There is no line {arguments.get('offset', 1)}: the file has {count}."
     return "\n".join([*lines, *more]) if lines else "The file is empty."

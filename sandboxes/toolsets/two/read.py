@@ -61,12 +61,15 @@ def text(result: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     if "data" in result:
         return "\n".join([_bytes_head(result), result["data"]])
     if "lines" not in result:
-        return f"{_head(result)}\nThis answer is not kept any more. Read the file again."
-    return "\n".join([_head(result), *tagged(result["lines"]), *_rest(result)])
+        return f"{_head(result, first=0)}\nThis answer is not kept any more. Read the file again."
+    head = _head(result, first=arguments.get("offset", 1))
+    return "\n".join([head, *tagged(result["lines"]), *_rest(result)])
 
 
-def _head(result: Mapping[str, Any]) -> str:
-    span = f"lines {result['from']}-{result['to']} of {result['line_count']}" if result["line_count"] else "no lines"
+def _head(result: Mapping[str, Any], *, first: int) -> str:
+    span = f"lines {result['from']}-{result['to']} of {count}" if (count := result["line_count"]) else "no lines"
+    if count and not result["to"]:
+        span = f"there is no line {first}: it has {count}"
     end = "yes" if result["final_newline"] else "no"
     bom = "  BOM" if result.get("bom") else ""
     return (
