@@ -14,6 +14,10 @@ pytestmark = pytest.mark.anyio
 RULE = {"effect": "allow", "tool": "run", "pattern": "git status", "matches": ["git status -s"]}
 
 
+def submitted(*asked, **more):
+    return gate.submit(run(*asked, **more))
+
+
 async def made(ask, place, **fields):
     answer = await ask.post("/rules", {**RULE, **fields}, key=place.alices)
     assert answer.status_code == 201, answer.text
@@ -24,7 +28,7 @@ async def test_a_rule_made_by_key_lets_the_next_call_through(ask, place):
     rule = await made(ask, place, agent_id=place.scout.pk, does_not_match=["git push"])
     assert (rule["scope"], rule["version"], rule["owner"]) == ("agent", 1, place.alice.pk)
     scout = await caller_of(place.scouts)
-    assert isinstance(await db.write(gate.submit, run(scout, "git status")), gate.Pass)
+    assert isinstance(await db.write(submitted, scout, "git status"), gate.Pass)
     again = (await ask.get(f"/rules/{rule['id']}", key=place.alices)).json()
     assert (again["use_count"], bool(again["last_used_at"])) == (1, True)
     listed = (await ask.get("/rules", key=place.alices)).json()
@@ -52,7 +56,7 @@ async def test_an_ended_rule_is_gone(ask, place):
     assert (await ask("DELETE", f"/rules/{rule['id']}", key=place.alices)).json() == {"success": True}
     assert (await ask.get(f"/rules/{rule['id']}", key=place.alices)).status_code == 404
     scout = await caller_of(place.scouts)
-    assert isinstance(await db.write(gate.submit, run(scout, "git status")), gate.Wait)
+    assert isinstance(await db.write(submitted, scout, "git status"), gate.Wait)
 
 
 async def test_a_rule_for_an_agent_of_others_is_refused(ask, place):
@@ -93,12 +97,12 @@ async def test_a_key_gives_a_grant_only_where_keys_decide(ask, place):
     await db.write(Workspace.objects.filter(pk=place.workspace.pk).update, key_decisions=True)
     given = await ask.post("/grants", body, key=key)
     assert (given.status_code, given.json()["exactly"]) == (201, [["cat", "notes"]]), given.text
-    assert isinstance(await db.write(gate.submit, run(scout, "cat notes", conversation=action.conversation)), gate.Pass)
+    assert isinstance(await db.write(submitted, scout, "cat notes", conversation=action.conversation), gate.Pass)
     assert len((await ask.get("/grants", key=key)).json()["items"]) == 1
     ended = await ask("DELETE", f"/grants/{given.json()['id']}", key=key)
     assert ended.json() == {"success": True}
     assert (await ask.get("/grants", key=key)).json()["items"] == []
-    assert isinstance(await db.write(gate.submit, run(scout, "cat notes", idempotency_key="k")), gate.Wait)
+    assert isinstance(await db.write(submitted, scout, "cat notes", idempotency_key="k"), gate.Wait)
 
 
 async def test_packs_are_turned_on_and_off_for_this_workspace(ask, place):
