@@ -4,11 +4,11 @@ A test goes the way a call does. Of a rule that allows, to match is to be let th
 denies, to be asked about or denied, wherever in the line.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .finding import standing
-from .judging import Call, judge
+from .judging import Call, Standing, judge
 from .models import Rule
 
 
@@ -26,17 +26,21 @@ class Test:
 
 
 def run(rule: Rule) -> list[Test]:
-    return list(_run(rule))
+    """Each takes milliseconds, and pages show them again and again: what came of the last few rules' is kept."""
+    return list(_proved(rule.effect, rule.tool, rule.pattern, tuple(rule.matches), tuple(rule.does_not_match)))
 
 
-def _run(rule: Rule) -> Iterator[Test]:
-    for should, texts in ((True, rule.matches), (False, rule.does_not_match)):
-        for text in texts:
-            yield Test(text, should, does_match(rule, text))
+@lru_cache(maxsize=256)
+def _proved(
+    effect: str, tool: str, pattern: str, matches: tuple[str, ...], does_not_match: tuple[str, ...]
+) -> tuple[Test, ...]:
+    rule = standing(Rule(effect=effect, tool=tool, pattern=pattern))
+    wanted = [(text, True) for text in matches] + [(text, False) for text in does_not_match]
+    return tuple(Test(text, should, _does_match(rule, text)) for text, should in wanted)
 
 
-def does_match(rule: Rule, text: str) -> bool:
-    verdict = judge(call_of(rule.tool, text), [standing(rule)])
+def _does_match(rule: Standing, text: str) -> bool:
+    verdict = judge(call_of(rule.tool, text), [rule])
     return verdict.effect == rule.effect and bool(verdict.under)
 
 

@@ -5,9 +5,11 @@ Reads decisions of people alone. Must never make a rule, and never suggest what 
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
+from typing import Any
 
 from django.utils import timezone
 
@@ -15,7 +17,7 @@ from approvals import shell
 from approvals.models import Action
 from console.workspaces.models import Agent, Workspace
 
-from . import judging, patterns, replay
+from . import patterns, replay
 from .models import Rule
 
 WITHIN = timedelta(days=30)
@@ -49,26 +51,46 @@ def suggest(workspace: Workspace) -> list[Suggestion]:
 def _of(agent: Agent, actions: list[Action]) -> Iterator[Suggestion]:
     """By its approvals, whose lines are plain; a denial counts by all that it would have reached."""
     counted: Counter[str] = Counter()
-    reached: list[tuple[str, ...]] = []
+    reached: set[tuple[str, ...]] = set()
     for action in actions:
         line = _read(action)
-        if line is None:
-            continue
         if action.status == "denied":
-            reached += line.reached
+            reached |= line.reached
         else:
-            counted.update({_pattern(each.argv) for each in line.plain or ()})
+            counted.update(line.patterns)
     for pattern, approvals in counted.items():
         fits = pattern and approvals >= AT_LEAST and not patterns.check("run", pattern, allows=True)
         if fits and not any(patterns.names_command(pattern, argv) for argv in reached):
             yield Suggestion(agent, pattern, approvals)
 
 
-def _read(action: Action) -> shell.Read | None:
+@dataclass(frozen=True)
+class _Line:
+    patterns: frozenset[str] = frozenset()  # of its commands, if it is plain
+    reached: frozenset[tuple[str, ...]] = frozenset()
+
+
+def _read(action: Action) -> _Line:
+    """Nothing of a line that is not kept any more."""
     try:
-        return judging.read(replay.asked(action).call.arguments)
+        arguments = replay.asked(action).call.arguments
     except (FileNotFoundError, UnicodeDecodeError):
-        return None
+        return _Line()
+    return _line(arguments["command"]) if isinstance(arguments.get("command"), str) else _words(arguments)
+
+
+def _words(arguments: Mapping[str, Any]) -> _Line:
+    return _of_read(shell.read_argv(tuple(arguments["argv"]))) if "argv" in arguments else _Line()
+
+
+@lru_cache(maxsize=2 * LAST)
+def _line(command: str) -> _Line:
+    """Reading one takes milliseconds, and the next look reads nearly all of them again."""
+    return _of_read(shell.read(command))
+
+
+def _of_read(line: shell.Read) -> _Line:
+    return _Line(frozenset(_pattern(each.argv) for each in line.plain or ()), frozenset(line.reached))
 
 
 def _pattern(argv: tuple[str, ...]) -> str:

@@ -58,6 +58,8 @@ def _form(request: Any, rule: Rule | None, sent: dict[str, str]) -> HttpResponse
             found = _tried(request, rule, sent)
         elif request.method == "POST":
             return _saved(request, rule, sent)
+        elif rule:
+            found = {"tests": proving.run(rule)}
     except SandgateError as caught:
         error = caught
     ends = [("keep", "As it is"), *ENDS] if rule else ENDS

@@ -12,7 +12,6 @@ from django.shortcuts import redirect, render
 from approvals import packs
 from approvals.models import Grant, Rule
 from approvals.rules import acts, grants, proving, replay, suggesting, ticking
-from approvals.rules.proving import Test
 from console.workspaces import permissions
 from console.workspaces.errors import NotFound, SandgateError
 from console.workspaces.models import Agent
@@ -26,48 +25,51 @@ EFFECTS = {"allow": ("go", "check"), "ask": ("wait", "circle-question-mark"), "d
 
 @dataclass(frozen=True)
 class Shown:
-    """A rule as the list has it."""
+    """A rule as the list has it: its tests are run when they are looked at."""
 
     rule: Rule
     level: str
     icon: str
-    tests: list[Test]
 
     @property
-    def failing(self) -> int:
-        return sum(not test.passes for test in self.tests)
-
-    @property
-    def told(self) -> str:
-        """`3 tests, all pass`."""
-        count = number(len(self.tests), "test")
-        return f"{count}, {self.failing} fail" if self.failing else f"{count}, all pass"
-
-
-def shown(rule: Rule) -> Shown:
-    return Shown(rule, *EFFECTS[rule.effect], tests=proving.run(rule))
+    def tests(self) -> str:
+        """`3 tests`; empty for none."""
+        count = len(self.rule.matches) + len(self.rule.does_not_match)
+        return number(count, "test") if count else ""
 
 
 @member_page("rules", permissions.RULES_MANAGE)
 def listed(request: Any) -> HttpResponseBase:
+    """`?part=suggestions`: those alone, which read hundreds of lines; without scripts `?suggestions=1` has them too."""
     workspace, get = request.here.workspace, request.GET
+    if get.get("part") == "suggestions":
+        return render(request, "rules/_suggestions.html", {"suggestions": suggesting.suggest(workspace)})
     found = Rule.objects.kept().filter(workspace=workspace).select_related("agent", "owner__user")
     if q := get.get("q", "").strip():
         found = found.filter(Q(pattern__icontains=q) | Q(owner__user__name__icontains=q) | Q(agent__name__icontains=q))
     if get.get("effect") in EFFECTS:
         found = found.filter(effect=get["effect"])
-    own = [shown(rule) for rule in found.filter(pack="").order_by("-created_at")]
+    own = [Shown(rule, *EFFECTS[rule.effect]) for rule in found.filter(pack="").order_by("-created_at")]
     context = {
         "own": own,
         "packed": _by_pack(found.exclude(pack="").order_by("pattern")),
         "packs": ticking.listed(workspace),
         "grants": granting.in_force(request),
-        "suggestions": suggesting.suggest(workspace),
+        "suggestions": suggesting.suggest(workspace) if "suggestions" in get else None,
         "q": q,
         "effect": get.get("effect", ""),
         "is_filtered": bool(q or get.get("effect")),
     }
     return render(request, "rules/list.html", context)
+
+
+@member_page("rules", permissions.RULES_MANAGE)
+def tests(request: Any, rule_id: str) -> HttpResponseBase:
+    """What came of the rule's own tests, for its place on the list."""
+    found = proving.run(rule_in(request, rule_id))
+    failing = sum(not test.passes for test in found)
+    told = f"{number(len(found), 'test')}, {f'{failing} fail' if failing else 'all pass'}"
+    return render(request, "rules/_proved.html", {"tests": found, "failing": failing, "told": told})
 
 
 def _by_pack(rules: Any) -> list[tuple[str, list[Rule]]]:

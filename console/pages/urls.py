@@ -71,6 +71,7 @@ urlpatterns = [
     path("w/<str:workspace_id>/rules/new", rule_form.new, name="new-rule"),
     path("w/<str:workspace_id>/rules/packs/<str:pack>", rules.pack, name="rules-pack"),
     path("w/<str:workspace_id>/rules/<str:rule_id>", rule_form.change, name="rule"),
+    path("w/<str:workspace_id>/rules/<str:rule_id>/tests", rules.tests, name="rule-tests"),
     path("w/<str:workspace_id>/rules/<str:rule_id>/end", rules.end, name="end-rule"),
     path("w/<str:workspace_id>/rules/<str:rule_id>/adopt", rules.adopt, name="adopt-rule"),
     path("w/<str:workspace_id>/grants/<str:grant_id>/end", rules.end_grant, name="end-grant"),

@@ -8,9 +8,9 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from approvals import decisions, gate
+from approvals import decisions, gate, shell
 from approvals.models import Grant, Rule
-from approvals.rules import acts, ticking
+from approvals.rules import acts, proving, suggesting, ticking
 from console.workspaces.models import Member
 from tests.approvals.proposals import pending, run
 
@@ -36,7 +36,7 @@ def test_a_rule_is_added_and_holds_and_is_on_the_list(cast, browser):
     assert timedelta(days=6) < made.expires_at - timezone.now() < timedelta(days=8)
     page = client.get(at(cast, "rules")).content.decode()
     assert "run: git status" in page
-    assert "2 tests, all pass" in page
+    assert "2 tests" in page
     assert isinstance(gate.submit(run(cast.caller(cast.scout), "git status")), gate.Pass)
 
 
@@ -110,12 +110,14 @@ def test_what_is_always_approved_is_suggested_and_what_was_denied_is_not(cast, b
             decisions.decide(action, "approve", by=cast.bob, digest=action.digest)
     action = pending(scout, "cp secret /tmp/x")
     decisions.decide(action, "deny", by=cast.bob, digest=action.digest, reason="no")
-    page = browser(cast.alice).get(at(cast, "rules")).content.decode()
-    assert "run: git status" in page
-    assert "3 approvals of scout in 30 days would have matched; 0 denials would." in page
-    assert "run: cp" not in page
+    client = browser(cast.alice)
+    for query in ("?suggestions=1", "?part=suggestions"):
+        page = client.get(at(cast, "rules") + query).content.decode()
+        assert "run: git status" in page
+        assert "3 approvals of scout in 30 days would have matched; 0 denials would." in page
+        assert "run: cp" not in page
     rule(cast, agent=cast.scout)
-    assert "3 approvals" not in browser(cast.alice).get(at(cast, "rules")).content.decode()
+    assert "3 approvals" not in client.get(at(cast, "rules") + "?part=suggestions").content.decode()
 
 
 def test_names_and_tests_of_others_are_drawn_as_text(cast, browser):
@@ -125,6 +127,44 @@ def test_names_and_tests_of_others_are_drawn_as_text(cast, browser):
     assert "\u202e" not in page
     assert "\u200b" not in page
     assert "⟨U+202E⟩" in page
+
+
+def test_the_list_runs_no_tests_and_reads_no_lines(cast, browser, monkeypatch):
+    """A workspace has up to 200 rules of up to 200 tests each, and hundreds of decisions to suggest from."""
+    made = rule(cast, matches=["git status -s"], does_not_match=["git push"])
+    for name in ("read", "read_argv"):
+        monkeypatch.setattr(shell, name, lambda _: pytest.fail("a line was read"))
+    monkeypatch.setattr(proving, "run", lambda _: pytest.fail("a test was run"))
+    page = browser(cast.alice).get(at(cast, "rules")).content.decode()
+    assert f'hx-get="{at(cast, "rule-tests", made.pk)}"' in page
+    assert f'href="{at(cast, "rule", made.pk)}#tests">2 tests</a>' in page, "without scripts"
+    assert 'href="?suggestions=1#suggestions"' in page
+
+
+@pytest.mark.parametrize("name", ["rule-tests", "rule"])
+def test_what_came_of_its_tests_is_on_a_rules_own_page_and_beside_it(cast, browser, name):
+    made = rule(cast, matches=["git status -s"], does_not_match=["git push"])
+    client = browser(cast.alice)
+    page = client.get(at(cast, name, made.pk)).content.decode()
+    assert (page.count('aria-label="passes"'), page.count('aria-label="fails"')) == (2, 0)
+    assert "2 tests, all pass" in page or name == "rule"
+    Rule.objects.update(does_not_match=["git status"])  # as if lines were read in another way than when it was made
+    page = client.get(at(cast, name, made.pk)).content.decode()
+    assert (page.count('aria-label="passes"'), page.count('aria-label="fails"')) == (1, 1)
+    assert "<details open>" in page or name == "rule"
+
+
+def test_lines_and_tests_are_read_once(cast, monkeypatch):
+    made = rule(cast, matches=[f"git status x{n}" for n in range(5)])
+    for n in range(4):
+        action = pending(cast.caller(cast.scout), f"git log -{n}")
+        decisions.decide(action, "approve", by=cast.bob, digest=action.digest)
+    first, real = (proving.run(made), suggesting.suggest(cast.workspace)), shell.read
+    read = []
+    monkeypatch.setattr(shell, "read", lambda line: read.append(line) or real(line))
+    assert (proving.run(made), suggesting.suggest(cast.workspace)) == first
+    assert read == []
+    assert first[1][0].approvals == 4
 
 
 PAGES = ("rules", "rules-dry-run", "new-rule")
@@ -137,7 +177,7 @@ def everywhere(cast):
         workspace=cast.workspace, agent=cast.scout, action=action, sandbox_id="sbx_1", tool="run",
         exactly=[["ls"]], given_by=cast.bob, expires_at=timezone.now() + timedelta(minutes=5),
     )  # fmt: skip
-    gets = [at(cast, name) for name in PAGES] + [at(cast, "rule", made.pk)]
+    gets = [at(cast, name) for name in PAGES] + [at(cast, name, made.pk) for name in ("rule", "rule-tests")]
     posts = [at(cast, "new-rule"), at(cast, "rules-pack", "search")]
     posts += [at(cast, name, made.pk) for name in ("rule", "end-rule", "adopt-rule")]
     return gets, posts, at(cast, "end-grant", grant.pk)
