@@ -20,6 +20,7 @@ from .queue import find
 from .shell import LOOK, member_page
 
 CHANGED = "What would run is not what this page showed. Look at it again; nothing was edited."
+LEAST_ROWS, MOST_ROWS = 4, 24
 
 
 @member_page("queue", *LOOK, methods=("GET", "HEAD", "POST"))
@@ -30,17 +31,25 @@ def edit(request: Any, action_id: str) -> HttpResponseBase:
         edits.check_may_edit(action, by=by)
         shown["text"] = call_edits.text(action)
         if request.method != "POST":
-            return render(request, "queue/edit.html", shown)
+            return _form(request, shown)
         shown |= _typed(request.POST)
+        if request.POST.get("step") == "again":
+            return _form(request, shown)
         proposal = async_to_sync(call_edits.edited)(action, text=shown["text"], path=shown["path"], by=by)
         if request.POST.get("step") != "put":
             return render(request, "queue/edited.html", {**shown, **_preview(action, proposal)})
         if proposal.digest() != request.POST.get("digest"):
-            return render(request, "queue/edit.html", {**shown, "error": CHANGED}, status=409)
+            return _form(request, {**shown, "error": CHANGED}, status=409)
         edits.put(action, proposal, by=by, digest_before=shown["digest_before"])
     except SandgateError as error:
-        return render(request, "queue/edit.html", {**shown, "error": error.detail}, status=409)
+        return _form(request, {**shown, "error": error.detail}, status=409)
     return redirect("card", request.here.workspace.pk, action.pk)
+
+
+def _form(request: Any, shown: dict[str, Any], status: int = 200) -> HttpResponseBase:
+    lines = str(shown.get("text") or "").count("\n") + 2
+    rows = min(max(LEAST_ROWS, lines), MOST_ROWS)
+    return render(request, "queue/edit.html", {**shown, "rows": rows}, status=status)
 
 
 def _typed(post: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def shown(request: Any) -> HttpResponseBase:
             "days": days,
             "periods": PERIODS,
             "now": found_words(found),
-            "before": found_words(insights.before(found, workspace.pk)),
+            "before": before_words(insights.before(found, workspace.pk)),
             "groups": (
                 ("By reviewer", "Reviewer", True, _rows(found.by_reviewer, people, found)),
                 ("By agent", "Agent", False, _rows(found.by_agent, agents, found)),
@@ -56,6 +56,19 @@ def found_words(found: Numbers) -> dict[str, Any]:
         "rule_share": words_share(found.by_rule, found.calls),
         "denied_share": words_share(found.denied, found.asked),
         "expired_share": words_share(found.expired, found.asked),
+    }
+
+
+def before_words(before: Numbers) -> dict[str, str]:
+    """What stands below each number of now."""
+    said, times = found_words(before), before.times
+    counts = {name: words.count(getattr(before, name)) for name in ("denied", "expired")}
+    return {
+        "asked": said["asked_share"],
+        "by_rule": said["rule_share"],
+        "time": f"{said['median']}, 95 of 100 within {said['most']}" if times.count else "none",
+        **{name: f"{count}, {said[f'{name}_share']}" if before.asked else "none" for name, count in counts.items()},
+        "hasty": f"{words.count(times.hasty)} of {words.count(times.count)}" if times.count else "none",
     }
 
 

@@ -35,6 +35,15 @@ def test_the_form_holds_the_text_byte_for_byte(committed_cast, browser, action) 
     assert ">\necho &lt;b&gt;one&lt;/b&gt;\n\necho two\n</textarea>" in page  # HTML drops the first line end
 
 
+def test_who_edits_on_finds_what_they_typed(committed_cast, browser, action) -> None:
+    cast, client = committed_cast, browser(committed_cast.bob)
+    _, sent = previewed(client, cast, action, "echo three\n\n\n\n\n")
+    page = client.post(queue_url(cast, action.pk, "edit"), {**sent, "step": "again"}).content.decode()
+    assert ">\necho three\n\n\n\n\n</textarea>" in page
+    assert 'rows="7"' in page
+    assert Edit.objects.count() == 0
+
+
 def test_a_preview_changes_nothing_and_putting_it_up_changes_the_text(committed_cast, browser, action) -> None:
     cast, client = committed_cast, browser(committed_cast.bob)
     answer, sent = previewed(client, cast, action, "echo <i>three</i>\r\necho four\r\n")

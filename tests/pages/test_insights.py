@@ -115,7 +115,9 @@ def test_each_number_stands_beside_the_one_of_the_period_before(lately, browser)
     assert before.calls + found.calls == both.calls
     text = page(browser, lately, lately.bob, "?days=7")
     said = re.findall(r"<small>before: ([^<]*)</small>", text)
-    assert said == ["100 %", "0 %", "1.0 s; 30 s", "1; 50 %", "0; 0 %", "1 of 2"]
+    assert said == ["100 %", "0 %", "1.0 s, 95 of 100 within 30 s", "1, 50 %", "0, 0 %", "1 of 2"]
+    nothing_before = page(browser, lately, lately.bob, "?days=90")
+    assert re.findall(r"<small>before: ([^<]*)</small>", nothing_before) == ["none"] * 6
 
 
 @pytest.mark.parametrize("query", ["?days=8", "?days=x", "?days=-1", "?days=99999999999999"])

@@ -1,0 +1,54 @@
+"""Colleagues on one console: ticks that stay while they come and go, and a reviewer who is away."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.site import AgentSide, Site
+from tests.browser.test_card import cancel
+from tests.browser.test_fatigue import Window, wait_together
+
+
+def box(page: Page, action: str):
+    return page.locator(f'.row input[value="{action}"]')
+
+
+def test_a_tick_stays_when_a_colleague_comes_and_goes_and_when_new_cards_are_shown(
+    site: Site, window: Window, agent: AgentSide
+) -> None:
+    bob, ines = window("bob"), window("ines")
+    agent.run("echo first")
+    agent.run("echo second")
+    waiting = wait_together(agent, 2)
+    ticked, other = waiting
+    bob.goto(site.page("queue"))
+    box(bob, ticked).check()
+    ines.goto(site.page("queue", ticked))
+    expect(bob.locator(".row .looking")).to_contain_text("Ines is looking")
+    expect(box(bob, ticked)).to_be_checked()
+    expect(box(bob, other)).not_to_be_checked()
+    expect(bob.get_by_role("button", name="Deny 1…")).to_be_visible()
+    ines.goto(site.page("queue"))
+    expect(bob.locator(".row .looking")).to_have_count(0)
+    expect(box(bob, ticked)).to_be_checked()
+    agent.run("echo third")
+    bob.get_by_text("Show 1 new").click()
+    expect(bob.locator('.row input[name="action"]')).to_have_count(3)
+    expect(box(bob, ticked)).to_be_checked()
+    expect(bob.get_by_role("button", name="Deny 1…")).to_be_visible()
+    cancel(agent)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_reviewer_says_that_they_are_away_and_that_they_are_back(site: Site, window: Window, scripts: bool) -> None:
+    page = window("bob", java_script_enabled=scripts)
+    page.goto(site.page("notices"))
+    until = datetime.now(UTC) + timedelta(days=2)
+    page.get_by_label("Until, in UTC").fill(f"{until:%Y-%m-%dT%H:%M}")
+    page.get_by_label("Deputy").select_option(label="Ines")
+    page.get_by_role("button", name="I am away").click()
+    expect(page.locator("#away")).to_contain_text(f"until {until:%-d %b %Y, %H:%M} UTC")
+    expect(page.locator("#away")).to_contain_text("Ines is told in your place")
+    page.get_by_role("button", name="I am back").click()
+    expect(page.get_by_label("Until, in UTC")).to_be_visible()
