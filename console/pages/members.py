@@ -13,6 +13,7 @@ from console.workspaces import permissions as names
 from console.workspaces.errors import SandgateError
 from console.workspaces.models import Member, Permission
 
+from .absences import moment
 from .shell import givers_in, member_page, say
 from .words import listed as listed_names
 from .words import number
@@ -57,6 +58,7 @@ def _rows(workspace_id: str) -> list[dict[str, Any]]:
     return [
         {
             "member": member,
+            "away": f"away until {moment(member.away_until)}" if member.is_away and member.away_until else "",
             "has": [(name, name in by_member.get(member.pk, {})) for name in COLUMNS],
             "run": by_member.get(member.pk, {}).get(names.SANDBOXES_RUN),
         }

@@ -165,6 +165,7 @@ def test_a_grant_comes_with_an_approval_or_not_at_all(cast, scout):
     assert not Grant.objects.exists()
 
 
+@pytest.mark.database
 def test_a_grant_ends_with_the_agent_tools_that_it_was_given_under(cast, scout):
     grant = granted(cast, scout)
     assert list(Grant.objects.in_force()) == [grant]

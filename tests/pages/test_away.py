@@ -79,6 +79,13 @@ def test_get_changes_nothing_and_others_have_no_such_form(cast, browser):
     assert Workspace.objects.get(pk=cast.workspace.pk).escalate_after_min == 0
 
 
+def test_the_members_page_says_who_is_away(cast, browser):
+    assert "away until" not in text(browser(cast.alice).get(at(cast, "members")))
+    leaves(cast.bob)
+    said = f"away until {until(cast.bob):%-d %b %Y, %H:%M} UTC"
+    assert text(browser(cast.alice).get(at(cast, "members"))).count(said) == 1
+
+
 def test_a_deputy_who_is_away_too_is_said_to_hear_nothing(cast, browser):
     leaves(cast.bob, cast.alice)
     leaves(cast.alice)

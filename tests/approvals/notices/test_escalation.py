@@ -20,7 +20,7 @@ from tests.approvals.proposals import pending
 
 from .conftest import hook_at, told, write
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.database]
 
 
 def second(cast, *, after_min=30, to=None):
