@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -12,15 +13,15 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 @cache
-def _file() -> Path:
-    var = Path(os.environ["SANDGATE_VAR"], "migrated")  # of this test process alone (tests/own_state.py)
-    var.mkdir(mode=0o700)
-    env = {**os.environ, "SANDGATE_VAR": str(var)}
+def _state() -> tempfile.TemporaryDirectory[str]:
+    """Gone with this process: a bench is run again and again on the same SANDGATE_VAR."""
+    made = tempfile.TemporaryDirectory(prefix="migrated-", dir=os.environ["SANDGATE_VAR"])
+    env = {**os.environ, "SANDGATE_VAR": made.name}
     subprocess.run([sys.executable, "manage.py", "migrate", "-v0", "--no-input"], cwd=CHECKOUT, env=env, check=True)
-    return var / "db.sqlite3"
+    return made
 
 
 def copy(var: Path) -> None:
     """Into a state directory that has no database yet."""
     if not (var / "db.sqlite3").exists():
-        shutil.copy(_file(), var)
+        shutil.copy(Path(_state().name, "db.sqlite3"), var)
