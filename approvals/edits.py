@@ -87,9 +87,7 @@ def put(action: Action, proposal: gate.Proposal, *, by: Member, digest_before: s
 
 
 def _tell(action: Action, by: Member, **told: Any) -> None:
-    with ledger.opened(action.workspace_id) as workspace:
-        changes.record(
-            workspace, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status="pending"
-        )
+    with ledger.opened(action.workspace_id) as opened:
+        changes.record(opened, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status="pending")
         actor = audit.Actor("member", by.pk)
-        audit.link(workspace, actor=actor, event="action.edited", subject_id=action.pk, tool=action.tool, **told)
+        audit.link(opened, actor=actor, event="action.edited", subject_id=action.pk, tool=action.tool, **told)

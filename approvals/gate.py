@@ -233,7 +233,7 @@ def _start_at_once(proposal: Proposal, digest_: str, verdict: policy.Verdict) ->
         proposal, digest_, status="running", decided_by=verdict.by, approvals_needed=0, decided_at=now, started_at=now,
         under=list(verdict.under), changes_unseen=verdict.by in ("rule", "grant") and not verdict.is_quiet,
     )  # fmt: skip
-    rows.insert(Execution(action=action, nonce=secrets.token_hex(16)))
+    rows.insert(Execution(action_id=action.pk, nonce=secrets.token_hex(16)))
     under = {"under": list(verdict.under)} if verdict.under else {}
     states.announce(action, status="running", actor=proposal.caller.actor, why=verdict.why, **under)
     finding.used(verdict)
@@ -280,7 +280,7 @@ def start(action_id: str) -> Pass | None:
         action, old="approved", new="running", actor=audit.SYSTEM, where=in_time, started_at=timezone.now()
     ):
         return None
-    rows.insert(Execution(action=action, nonce=secrets.token_hex(16)))
+    rows.insert(Execution(action_id=action.pk, nonce=secrets.token_hex(16)))
     return Pass(_MINT, action)
 
 

@@ -83,13 +83,13 @@ def _moved(action: Action, old: str, fields: dict[str, Any], where: Q | None) ->
 
 def announce(action: Action, *, status: str, actor: audit.Actor, **data: Any) -> None:
     """The change row and the audit row of a status just written, in the caller's transaction."""
-    with ledger.opened(action.workspace_id) as workspace:
-        changes.record(workspace, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status=status)
+    with ledger.opened(action.workspace_id) as opened:
+        changes.record(opened, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status=status)
         if action.tool not in UNAUDITED_TOOLS:
             if not action.asked and status in AT_ONCE:
                 counters.decided(AT_ONCE[status], decided_by=action.decided_by)
             event, what = f"action.{status}", {"digest": action.digest, "tool": action.tool}
-            audit.link(workspace, actor=actor, event=event, subject_id=action.pk, **what, **data)
+            audit.link(opened, actor=actor, event=event, subject_id=action.pk, **what, **data)
         elif status == "running" and noted.is_noted(action):
             read = {"action": action.pk, "path": action.arguments.get("path", ""), "digest": action.digest}
-            audit.link(workspace, actor=actor, event="file.read", subject_id=action.sandbox_id, **read)
+            audit.link(opened, actor=actor, event="file.read", subject_id=action.sandbox_id, **read)

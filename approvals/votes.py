@@ -95,12 +95,10 @@ def is_one_of_more(action: Action, *, by: Member, digest: str) -> bool:
 def record(action: Action, verdict: str, *, by: Member, told: dict[str, Any], **kept: Any) -> None:
     """An approval that is not the last one: the action goes on waiting, and those who look at it hear of it."""
     keep(action, verdict, by=by, **kept)
-    with ledger.opened(action.workspace_id) as workspace:
-        changes.record(
-            workspace, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status="pending"
-        )
+    with ledger.opened(action.workspace_id) as opened:
+        changes.record(opened, subject="action", subject_id=action.pk, agent_id=action.agent_id or "", status="pending")
         audit.link(
-            workspace, actor=audit.Actor("member", by.pk), event="action.approval", subject_id=action.pk,
+            opened, actor=audit.Actor("member", by.pk), event="action.approval", subject_id=action.pk,
             digest=action.digest, tool=action.tool, given=len(given(action)), needed=action.approvals_needed, **told,
         )  # fmt: skip
 

@@ -144,9 +144,9 @@ def _tell_end(action_id: str) -> None:
                 waiting, f"{command.pk} ended before this was decided. Nothing was sent.", code="command_ended"
             )
     sandbox = command.sandbox
-    with ledger.opened(sandbox.workspace_id) as workspace:
+    with ledger.opened(sandbox.workspace_id) as opened:
         changes.record(
-            workspace, subject="command", subject_id=command.pk, agent_id=sandbox.agent_id or "", status=command.status
+            opened, subject="command", subject_id=command.pk, agent_id=sandbox.agent_id or "", status=command.status
         )
 
 

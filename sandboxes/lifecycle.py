@@ -210,5 +210,4 @@ def touch(sandbox_id: str) -> None:
     """A sign of life. What a persistent sandbox keeps is kept from now on."""
     now = timezone.now()
     times = map(connection.ops.adapt_datetimefield_value, (now, now + limits.PERSISTENT_FOR))
-    with connection.cursor() as cursor:
-        cursor.execute(TOUCH, [*times, sandbox_id])
+    rows.ask(TOUCH, [*times, sandbox_id])

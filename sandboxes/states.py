@@ -52,8 +52,6 @@ def advance(
 
 def announce(sandbox: Sandbox, *, status: str, actor: audit.Actor, **data: Any) -> None:
     """The change row and the audit row of a status just written, in the caller's transaction."""
-    with ledger.opened(sandbox.workspace_id) as workspace:
-        changes.record(
-            workspace, subject="sandbox", subject_id=sandbox.pk, agent_id=sandbox.agent_id or "", status=status
-        )
-        audit.link(workspace, actor=actor, event=f"sandbox.{status}", subject_id=sandbox.pk, **data)
+    with ledger.opened(sandbox.workspace_id) as opened:
+        changes.record(opened, subject="sandbox", subject_id=sandbox.pk, agent_id=sandbox.agent_id or "", status=status)
+        audit.link(opened, actor=actor, event=f"sandbox.{status}", subject_id=sandbox.pk, **data)

@@ -29,8 +29,9 @@ async def printed(answer: BaseModel, **texts: Kept) -> HttpResponseBase:
     """`answer` with what a command printed as its fields `texts`: read, made text and made JSON as it is sent, because
     10 MiB of each would otherwise be held three times over. Their place in it is empty."""
     if sum(kept.size_bytes for kept in texts.values()) <= WHOLE_BYTES:
-        shown = await asyncio.to_thread(_read, texts) if any(kept.size_bytes for kept in texts.values()) else {}
-        return HttpResponse(answer.model_copy(update=shown).model_dump_json().encode(), content_type=JSON)
+        if any(kept.size_bytes for kept in texts.values()):
+            answer = answer.model_copy(update=await asyncio.to_thread(_read, texts))
+        return HttpResponse(answer.model_dump_json().encode(), content_type=JSON)
     return StreamingHttpResponse(_paced(answer.model_dump(mode="json") | texts), content_type=JSON)
 
 

@@ -27,28 +27,28 @@ CLOCK = Actor("clock")
 
 def append(*, workspace_id: str, actor: Actor, event: str, subject_id: str = "", **data: Any) -> AuditEntry:
     """Must run inside the transaction of what it records: both are there, or neither."""
-    with ledger.opened(workspace_id) as workspace:
-        return link(workspace, actor=actor, event=event, subject_id=subject_id, **data)
+    with ledger.opened(workspace_id) as opened:
+        return link(opened, actor=actor, event=event, subject_id=subject_id, **data)
 
 
-def link(workspace: Workspace, *, actor: Actor, event: str, subject_id: str = "", **data: Any) -> AuditEntry:
+def link(opened: ledger.Ledger, *, actor: Actor, event: str, subject_id: str = "", **data: Any) -> AuditEntry:
     """As `append`, for who has the ledger open."""
     if came_from := origin.of(actor.id):
         data["origin"] = came_from
     entry = AuditEntry(
-        workspace=workspace,
-        seq=workspace.audit_seq + 1,
+        workspace_id=opened.workspace_id,
+        seq=opened.audit_seq + 1,
         at=timezone.now(),
         actor=actor.kind,
         actor_id=actor.id,
         event=event,
         subject_id=subject_id,
         data=data,
-        prev_hash=workspace.audit_head,
+        prev_hash=opened.audit_head,
     )
     entry.hash = link_hash(entry)
     rows.insert(entry)
-    workspace.audit_seq, workspace.audit_head = entry.seq, entry.hash
+    opened.audit_seq, opened.audit_head = entry.seq, entry.hash
     return entry
 
 

@@ -6,15 +6,16 @@ from functools import partial
 from django.db import transaction
 
 from . import bus, rows
-from .models import Change, Workspace
+from .ledger import Ledger
+from .models import Change
 
 
-def record(workspace: Workspace, *, subject: str, subject_id: str, status: str, agent_id: str = "") -> Change:
-    """`workspace` comes from `ledger.opened`, which also writes its number back."""
-    workspace.change_seq += 1
+def record(opened: Ledger, *, subject: str, subject_id: str, status: str, agent_id: str = "") -> Change:
+    """`opened` comes from `ledger.opened`, which also writes its number back."""
+    opened.change_seq += 1
     change = Change(
-        workspace=workspace,
-        seq=workspace.change_seq,
+        workspace_id=opened.workspace_id,
+        seq=opened.change_seq,
         subject=subject,
         subject_id=subject_id,
         agent_id=agent_id,

@@ -6,10 +6,10 @@ something. Must never need more than `approvals:review` to halt, nor be kept fro
 
 from functools import cache
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from . import audit, changes, ledger, permissions
+from . import audit, changes, ledger, permissions, rows
 from .errors import Halted, Invalid, PermissionDenied
 from .members import by_need
 from .models import Agent, Halt, Member, Workspace
@@ -20,8 +20,7 @@ MOST_REASON = 500
 
 def current(workspace_id: str, agent_id: str | None) -> Halt | None:
     """What keeps this agent, or with None this workspace's own keys, from beginning anything; the workspace's first."""
-    with connection.cursor() as cursor:
-        found = cursor.execute(_question(), [workspace_id, agent_id]).fetchone()
+    found = rows.ask(_question(), [workspace_id, agent_id]).fetchone()
     return Halt.objects.select_related("agent", "workspace", "halted_by__user").get(pk=found[0]) if found else None
 
 
@@ -87,9 +86,9 @@ def _need(by: Member, permission: str, workspace: Workspace) -> None:
 
 def _tell(halt: Halt, status: str, by: Member, **data: str) -> None:
     about = "agent" if halt.agent_id else "workspace"
-    with ledger.opened(halt.workspace_id) as workspace:
-        changes.record(workspace, subject="halt", subject_id=halt.pk, agent_id=halt.agent_id or "", status=status)
+    with ledger.opened(halt.workspace_id) as opened:
+        changes.record(opened, subject="halt", subject_id=halt.pk, agent_id=halt.agent_id or "", status=status)
         audit.link(
-            workspace, actor=audit.Actor("member", by.pk), event=f"{about}.{status}",
+            opened, actor=audit.Actor("member", by.pk), event=f"{about}.{status}",
             subject_id=halt.agent_id or halt.workspace_id, halt=halt.pk, **data,
         )  # fmt: skip

@@ -2,36 +2,45 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 
 from django.db import connection
 
+from . import rows
 from .models import Workspace
 
 NUMBERS = ("change_seq", "audit_seq", "audit_head")
 
 
+@dataclass
+class Ledger:
+    """Of one workspace: where its two records stand."""
+
+    workspace_id: str
+    change_seq: int
+    audit_seq: int
+    audit_head: str
+
+
 @contextmanager
-def opened(workspace_id: str) -> Iterator[Workspace]:
-    """The row, locked; its numbers are written back at the end. Must be inside the transaction of what is recorded:
-    the lock is what keeps both records without gaps."""
+def opened(workspace_id: str) -> Iterator[Ledger]:
+    """As the workspace's row has it, locked; written back at the end. Must be inside the transaction of what is
+    recorded: the lock is what keeps both records without gaps."""
     read, write = _statements()
-    with connection.cursor() as cursor:
-        found = cursor.execute(read, [workspace_id]).fetchone()
+    found = rows.ask(read, [workspace_id]).fetchone()
     if found is None:
         raise Workspace.DoesNotExist(workspace_id)
-    workspace = Workspace.from_db(connection.alias, ["id", *NUMBERS], [workspace_id, *found])
-    yield workspace
-    with connection.cursor() as cursor:
-        cursor.execute(write, [*(getattr(workspace, name) for name in NUMBERS), workspace_id])
+    ledger = Ledger(workspace_id, *found)
+    yield ledger
+    rows.ask(write, [*(getattr(ledger, name) for name in NUMBERS), workspace_id])
 
 
 def hold(workspace_id: str) -> None:
     """Take its lock at the beginning of a transaction that writes other rows before it opens the ledger: whoever locks
     the workspace first and all else after it never waits in a circle. SQLite has one writer, and needs none."""
     if connection.features.has_select_for_update:
-        with connection.cursor() as cursor:
-            cursor.execute(_statements()[0], [workspace_id])
+        rows.ask(_statements()[0], [workspace_id])
 
 
 @cache

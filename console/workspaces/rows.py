@@ -4,14 +4,29 @@ several times what the database then does with it.
 Must never be given a model with parents, or one that somebody listens to: no signals are sent.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
+from types import NoneType
 from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models, transaction
 
 Row = TypeVar("Row", bound=models.Model)
 Text = str | None
+# Of a type of Python, the kinds of fields for which a database takes it as it is. All else its field makes ready, which
+# costs as much as writing it does.
+AS_IT_IS: Mapping[type, tuple[type[Any], ...]] = {
+    NoneType: (models.Field,),
+    str: (models.CharField, models.TextField, models.ForeignKey),
+    int: (models.IntegerField,),
+    bool: (models.BooleanField,),
+}
+
+
+def ask(sql: str, values: Sequence[Any] = ()) -> Any:
+    """The cursor that has executed it, on this thread's handle: behind `connection` each look at that is a search."""
+    return connections[DEFAULT_DB_ALIAS].cursor().execute(sql, values)
 
 
 class Question:
@@ -25,8 +40,7 @@ class Question:
 
     def __call__(self, *texts: Text) -> list[Any]:
         compiler, sql, places, converters = self._written(tuple(text is None for text in texts))
-        with connection.cursor() as cursor:
-            found = cursor.execute(sql, [texts[at] if at >= 0 else given for at, given in places]).fetchall()
+        found = ask(sql, [texts[at] if at >= 0 else given for at, given in places]).fetchall()
         return list(compiler.apply_converters(found, converters))
 
     def _write(self, are_none: tuple[bool, ...]) -> tuple[Any, str, list[tuple[int, Any]], dict[int, Any]]:
@@ -52,11 +66,9 @@ def whole(model: type[Row], found: tuple[Any, ...]) -> Row:
 def update(model: type[models.Model], values: Mapping[str, Any], **where: Any) -> int:
     """As `filter(**where).update(**values)`, each of `where` a field's name; how many there were."""
     names = tuple((name, value is None) for name, value in where.items())
-    sql, fields, handle = *_update(model, tuple(values), names), _handle()
+    sql, fields = _update(model, tuple(values), names)
     given = [*values.values(), *(value for value in where.values() if value is not None)]
-    prepared = [field.get_db_prep_save(value, handle) for field, value in zip(fields, given, strict=True)]
-    with transaction.mark_for_rollback_on_error(using=handle.alias), handle.cursor() as cursor:
-        return int(cursor.execute(sql, prepared).rowcount)
+    return int(_change(sql, fields, given).rowcount)
 
 
 @cache
@@ -73,26 +85,32 @@ def _update(
     return f"UPDATE {table} SET {sets} WHERE {holds}", [model._meta.get_field(name) for name in names]
 
 
-def _handle() -> Any:
-    """This thread's own: behind `connection` each look at it is a search for it, and a row takes hundreds."""
-    return connections[DEFAULT_DB_ALIAS]
-
-
 def insert(row: Row) -> Row:
     """As `save(force_insert=True)`; a number that the database itself gives to it is not learned."""
-    sql, fields, handle = *_insert(type(row)), _handle()
-    values = [field.get_db_prep_save(field.pre_save(row, add=True), handle) for field in fields]
-    with transaction.mark_for_rollback_on_error(using=handle.alias), handle.cursor() as cursor:
-        cursor.execute(sql, values)
-    row._state.adding, row._state.db = False, handle.alias
+    sql, fields, values_of = _insert(type(row))
+    _change(sql, fields, values_of(row))
+    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
     return row
 
 
 @cache
-def _insert(model: type[models.Model]) -> tuple[str, list[Any]]:
-    """The statement, and whose values it takes in which order."""
+def _insert(model: type[models.Model]) -> tuple[str, list[Any], Callable[[models.Model], tuple[Any, ...]]]:
+    """The statement, whose values it takes in which order, and these of a row."""
     meta, quoted = model._meta, connection.ops.quote_name
     assert not meta.parents, f"{model.__name__} has more than one table."
     fields = [field for field in meta.local_concrete_fields if field is not meta.auto_field]
+    assert not any(getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False) for field in fields)
     names = ", ".join(quoted(str(field.column)) for field in fields)
-    return f"INSERT INTO {quoted(meta.db_table)} ({names}) VALUES ({', '.join(['%s'] * len(fields))})", fields
+    sql = f"INSERT INTO {quoted(meta.db_table)} ({names}) VALUES ({', '.join(['%s'] * len(fields))})"
+    return sql, fields, attrgetter(*(field.attname for field in fields))
+
+
+def _change(sql: str, fields: Sequence[Any], values: Sequence[Any]) -> Any:
+    """The cursor. An error is the end of the transaction, whoever swallows it."""
+    handle = connections[DEFAULT_DB_ALIAS]
+    ready = [
+        value if isinstance(field, AS_IT_IS.get(type(value), ())) else field.get_db_prep_save(value, handle)
+        for field, value in zip(fields, values, strict=True)
+    ]
+    with transaction.mark_for_rollback_on_error(using=handle.alias):
+        return handle.cursor().execute(sql, ready)

@@ -1,6 +1,7 @@
 """The door to the ORM: bounded threads that keep their handles, one writer, and work that outlives its caller."""
 
 import asyncio
+import gc
 import os
 import threading
 import time
@@ -26,6 +27,7 @@ def names():
 
 
 def handles_of_the_database():
+    gc.collect()  # those of threads that have ended, of tests before, go with them
     name, fds = str(connection.settings_dict["NAME"]), f"/proc/{os.getpid()}/fd"
     return [fd for fd in os.listdir(fds) if os.path.realpath(f"{fds}/{fd}") == name]
 

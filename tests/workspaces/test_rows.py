@@ -6,6 +6,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.safestring import SafeString
 
 from approvals.models import Action, Execution
 from console.workspaces import rows
@@ -53,7 +54,16 @@ class Undone(Exception):
     pass
 
 
-def test_what_is_inserted_is_what_save_would_have_written(cast):
+def of_other_types(cast):
+    """What a field makes into its own."""
+    action, _, command, *_ = made(cast)
+    action.digest, action.tool_version, action.asked, action.reason = 12, "3", 1, SafeString("because")
+    command.stdout_bytes, command.duration_ms, command.timed_out = "7", 4.0, 0
+    return [action, command]
+
+
+@pytest.mark.parametrize("made", [made, of_other_types])
+def test_what_is_inserted_is_what_save_would_have_written(cast, made):
     for row in made(cast):
         with suppress(Undone), transaction.atomic():
             rows.insert(row)
@@ -130,3 +140,5 @@ def test_an_update_written_once_changes_what_the_queryset_would(cast):
     assert {name: getattr(found, name) for name in ended} == ended
     assert Action.objects.get(pk=other.pk).status == "running"
     assert rows.update(Action, ended, id=action.pk, ended_at=None) == 0
+    assert rows.update(Action, {"digest": 12, "asked": 1}, id=other.pk, tool_version="1") == 1
+    assert Action.objects.get(pk=other.pk, digest="12").asked is True
