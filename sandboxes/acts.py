@@ -128,7 +128,7 @@ async def propose(
     proposal = await kept(proposal, seen)
     hub = host.hub()
     hub.boxes.protect(sandbox_id, protection.of(agent) if agent else None)
-    answer = await hub.ask(hub.dispatcher.submit(proposal, content))
+    answer = await hub.dispatcher.submit(proposal, content)
     if isinstance(answer, Begun):
         return Proposed(answer.pass_.action_id, begun=answer)
     return Proposed(answer.action_id, answer.joined)

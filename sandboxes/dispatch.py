@@ -117,7 +117,7 @@ class Dispatcher:
     """Takes approved actions, and runs what it has a Pass for."""
 
     def __init__(self, boxes: Boxes) -> None:
-        self._boxes = boxes
+        self._boxes, self._loop = boxes, asyncio.get_running_loop()
         self._tasks: dict[str, asyncio.Task[Any]] = {}
         self._following = Following(boxes)
 
@@ -130,13 +130,19 @@ class Dispatcher:
                 await bell.wait_s(1)
 
     async def submit(self, proposal: gate.Proposal, content: Passage | None = None) -> gate.Wait | Begun:
-        """On the hub's loop, for a request. A Pass is followed from here on, whether or not the request lives.
+        """For a request, on its own loop. A Pass is followed from its commit on, whether or not the request lives.
         `content` comes from that request."""
-        answer = await db.write(submit, proposal)
+        return await db.write(self._submit, proposal, content)
+
+    def _submit(self, proposal: gate.Proposal, content: Passage | None) -> gate.Wait | Begun:
+        answer = submit(proposal)
         if isinstance(answer, Begun):
-            pass_ = answer.pass_
-            self._follow(pass_.action_id, self.execute(pass_, content=content, command=answer.command))
+            self._loop.call_soon_threadsafe(self._begin, answer, content)  # from here: the request may have left
         return answer
+
+    def _begin(self, begun: Begun, content: Passage | None) -> None:
+        pass_ = begun.pass_
+        self._follow(pass_.action_id, self.execute(pass_, content=content, command=begun.command))
 
     async def recover(self) -> None:
         """After a restart, before anything new starts: sandboxes back, then what was running in them."""

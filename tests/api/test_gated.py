@@ -1,6 +1,7 @@
 """Commands and files by an agent's key: they wait for a person, and are told what became of them, once."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -8,7 +9,7 @@ from approvals import decisions, digest, gate, payloads, room
 from approvals.models import Action, Execution
 from console.workspaces import agents, db, members, permissions
 from console.workspaces.models import Agent
-from sandboxes.dispatch import Dispatcher
+from sandboxes import dispatch
 from sandboxes.models import Sandbox
 
 from .conftest import caller_of, leaving, make_sandbox, the_action, until
@@ -113,6 +114,26 @@ async def test_a_client_that_leaves_takes_nothing_with_it(ask, place, settings):
     assert (action.status, action.delivered_at) == ("pending", None)
     await db.write(deny(place), action)
     assert (await run(ask, place)).json()["action_id"] == action.pk
+
+
+async def test_what_a_call_began_is_followed_though_its_client_left_before_it_heard(place, monkeypatch):
+    leave, committed, has_left, submit = asyncio.Event(), threading.Event(), threading.Event(), dispatch.submit
+
+    def slowly(proposal):
+        answer = submit(proposal)
+        committed.set()
+        has_left.wait(10)
+        return answer
+
+    monkeypatch.setattr(dispatch, "submit", slowly)
+    path = f"/sandboxes/{place.sandbox.pk}/commands"
+    call = asyncio.create_task(leaving(path, {"command": "echo hi"}, key=place.alices, leave=leave))
+    assert await asyncio.to_thread(committed.wait, 10)
+    leave.set()
+    assert await call == []
+    assert (await the_action()).status == "running"
+    has_left.set()
+    await until(Action.objects.filter(status="failed").exists)  # there is no runtime here
 
 
 async def test_a_reviewer_who_reads_an_outcome_does_not_take_it_from_the_agent(ask, place):
@@ -267,7 +288,7 @@ async def test_what_nobody_was_asked_about_is_not_to_be_sent_again(ask, place, m
     async def runs_on(self, pass_, **_):
         await asyncio.sleep(2)
 
-    monkeypatch.setattr(Dispatcher, "execute", runs_on)
+    monkeypatch.setattr(dispatch.Dispatcher, "execute", runs_on)
     await db.write(agents.change_tools, place.scout, by=None, command_mode="never")
     answer = await run(ask, place)
     assert (answer.status_code, answer.json()["code"]) == (409, "still_running")
