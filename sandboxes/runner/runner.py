@@ -27,6 +27,8 @@ from .stillness import World
 
 WARM_DELAY_S = 0.5
 COLLECT_S = 5.0
+READY_S = 0.02
+"""After a command's end, unless the host has stored it by then: a new keeper would take the processor from that."""
 WARMED = (f"{__package__}.listing", f"{__package__}.copying", "hashlib")
 """What files need, the last first."""
 TOO_MANY = (
@@ -114,7 +116,7 @@ class Runner:
             for ref in [ref for ref, known in table.items() if known is job]:
                 del table[ref]
         if isinstance(job, Command):
-            self.keepers.make_ready()
+            self.loop.later(READY_S, self.keepers.make_ready)
 
     def _tell(self, transfer: Transfer, kind: int, offset: int) -> None:
         if transfer.ref is not None:
@@ -147,6 +149,7 @@ class Runner:
         elif frame.kind == frames.SETTLE:
             for job_id in frame.message()["ids"]:
                 self.jobs.settle(job_id)
+            self.keepers.make_ready()
         elif frame.kind == frames.PING:
             self.channel.send(frames.PONG, b"", offset=frame.offset)
             self.channel.flush()
