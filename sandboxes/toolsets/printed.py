@@ -3,25 +3,28 @@
 from collections.abc import Mapping
 from typing import Any
 
+from approvals.told import named
+
 PROTECTED_NAMED = 10
 HEAD_CHARACTERS, TAIL_CHARACTERS = 10_000, 20_000  # of each stream; the end of it says more
 
 
 def text(result: Mapping[str, Any], *, can_follow: bool = True) -> str:
-    """Of a `run`. `can_follow`: whether there is a tool to see the rest with."""
+    """Of a `run`. `can_follow`: whether there are tools to see the rest with, and to end it."""
     if result.get("background"):
-        about = "Use follow with this id to see what it prints, stop to end it."
-        return f"Started in the background as {result['id']}. {about}"
+        about = " Use follow with this id to see what it prints, stop to end it." if can_follow else ""
+        return f"Started in the background as {result['id']}.{about}"
     parts = [_how(result), *(_stream(result, name, can_follow) for name in ("stdout", "stderr"))]
     if left := result.get("left_running"):
-        parts.append(f"It left processes running: {', '.join(left)}. Use stop with this id to end them.")
+        how = "Use stop with this id to end them." if can_follow else "Use a command, such as pkill, to end them."
+        parts.append(f"It left processes running: {', '.join(left)}. {how}")
     parts += _protected(result)
     return "\n".join(part for part in parts if part)
 
 
 def _protected(result: Mapping[str, Any]) -> list[str]:
     found = result.get("protected", [])
-    sealed, only = ([each["path"] for each in found if each["sealed"] is is_so] for is_so in (True, False))
+    sealed, only = ([named(each["path"]) for each in found if each["sealed"] is is_so] for is_so in (True, False))
     said = []
     if sealed:
         names = ", ".join(sealed[:PROTECTED_NAMED])

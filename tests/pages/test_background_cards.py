@@ -3,6 +3,7 @@
 import pytest
 
 from approvals import payloads
+from approvals.digest import INLINE_BYTES
 from approvals.models import Action
 from console.pages import cards, fates, rows
 from sandboxes.models import Command
@@ -126,3 +127,19 @@ def test_rows_of_reads_say_which_path(cast, browser, command, tool) -> None:
     assert rows.of([action])[0].label == f"{tool} /work/notes.txt"
     page = browser(cast.alice).get(f"/w/{cast.workspace.pk}/sandboxes/{command.sandbox_id}").content.decode()
     assert '<code class="cmd">/work/notes.txt</code>' in page
+
+
+@pytest.mark.parametrize("size", [3, INLINE_BYTES, INLINE_BYTES + 1])
+def test_a_nul_is_drawn_where_it_stands_in_what_is_short_and_the_rest_is_shown_by_hash(cast, command, size):
+    content = b"a\0b".ljust(size, b"x")
+    kept = payloads.keep(payloads.hold(content))
+    arguments = {"path": "/work/a", "content": kept, "mode": None}
+    written = cards.matter(pending(cast.caller(cast.scout), tool="write", kind="write", arguments=arguments))
+    for sheet in (written.sheets[0], card_of(cast, command, data=kept).sheets[0]):
+        if size <= INLINE_BYTES:
+            assert "U+0000" in sheet.html
+            assert sheet.survey
+            assert sheet.survey.hidden["\0"] == 1
+        else:
+            assert "binary, shown by size and hash" in sheet.about
+            assert not sheet.html
