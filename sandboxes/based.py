@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from approvals import gate
+from approvals import gate, told
 from console.workspaces import db
 from console.workspaces.errors import Invalid
 
@@ -89,7 +89,7 @@ async def _box(hub: host.Hub, sandbox_id: str) -> Box:
 
 def _check_no_link(path: str, real: str) -> None:
     if real != posixpath.normpath(path):
-        raise Invalid(f"{path} leads through a link to {real}. Name that path itself.", field="path")
+        raise Invalid(f"{path} leads through a link to {told.named(real)}. Name that path itself.", field="path")
 
 
 def _check_writable(arguments: Mapping[str, Any], file: Seen) -> None:

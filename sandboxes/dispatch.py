@@ -20,7 +20,7 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals import again, gate, payloads
+from approvals import again, gate, payloads, told
 from approvals.models import Action
 from approvals.plans import order
 from console.workspaces import bus, db, ledger
@@ -246,7 +246,9 @@ class Dispatcher:
         try:
             found = await drafting.draft(box, action.arguments)
             if found.path != posixpath.normpath(path):
-                raise FileError("stale_edit", f"{why} It leads through a link to {found.path} now.", path=path)
+                raise FileError(
+                    "stale_edit", f"{why} It leads through a link to {told.named(found.path)} now.", path=path
+                )
             await asyncio.to_thread(_keep, found.old, found.new)
             moved = f"Nothing was written. {path} had changed elsewhere than in these lines."
             bases, replaced = drafting.bases_of(action.arguments, found), drafting.shown(found)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandboxes.errors import FileError
 from sandboxes.runner import frames
+from sandboxes.runner.files import named
 
 from . import answers, running, searching, viewing
 from .channel import Call, Channel, ChannelLost
@@ -213,7 +214,7 @@ class Box:
             if error.code != "file_not_found":
                 raise
             if leads_to := error.more.get("leads_to"):
-                why = f"{path} leads through a link to {leads_to}, where nothing is. Name that path itself."
+                why = f"{path} leads through a link to {named(leads_to)}, where nothing is. Name that path itself."
                 raise FileError("bad_path", why, path=path) from error
             return None
         try:

@@ -12,7 +12,7 @@ from functools import partial
 
 from . import frames
 from .expecting import REPORTED_BYTES, Expected
-from .files import Pool, Refused, Transfer, nothing_written, without_report
+from .files import Pool, Refused, Transfer, named, nothing_written, without_report
 from .hints import Any
 from .paths import Content
 from .publishing import beside
@@ -198,7 +198,7 @@ class Read(Outgoing):
             self._fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         except FileNotFoundError:
             if (real := os.path.realpath(self.path)) != os.path.normpath(self.path):
-                why = f"it leads through a link to {real}, and there is no such file"
+                why = f"it leads through a link to {named(real)}, and there is no such file"
                 raise Refused("file_not_found", why, leads_to=real) from None
             raise
         found = os.fstat(self._fd)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from . import edits, frames, reporting
-from .files import Pool, Refused, Transfer, nothing_written, refusal, without_report
+from .files import Pool, Refused, Transfer, named, nothing_written, refusal, without_report
 from .hints import Any
 from .lines import Text, fault_at
 from .paths import Content
@@ -142,7 +142,7 @@ class Judged:
 
 def _check_base(wish: Wish, file: File, numbers: Sequence[int]) -> None:
     if file.real != os.path.normpath(wish.path):
-        raise Refused("bad_path", f"it leads through a link to {file.real}; edit that path itself")
+        raise Refused("bad_path", f"it leads through a link to {named(file.real)}; edit that path itself")
     if file.sha256 != wish.base:
         raise file.stale("it is no longer the version this edit was approved for", numbers)
 

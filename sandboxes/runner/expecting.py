@@ -9,7 +9,7 @@ import stat
 
 from . import reporting
 from .edits import Change
-from .files import Refused
+from .files import Refused, named
 from .hints import Any
 from .lines import VERSION_DIGITS, Text, common_ends, fault_at, version_of
 from .publishing import Publisher
@@ -60,7 +60,9 @@ class Expected:
 
     def check_links(self, real: str) -> None:
         if self._exactly and real != os.path.normpath(self._path):
-            raise Refused("bad_path", f"it leads through a link to {real}; name that path itself, or remove the link")
+            raise Refused(
+                "bad_path", f"it leads through a link to {named(real)}; name that path itself, or remove the link"
+            )
 
     def _check(self, real: str) -> None:
         found = self._old_sha256 = hash_of(real)

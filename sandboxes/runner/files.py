@@ -63,6 +63,11 @@ class Refused(Exception):
         self.more = more
 
 
+def named(path: str) -> str:
+    """A path that nobody asked for, such as where a link leads, inside a sentence: one that could end it is quoted."""
+    return path if path.isprintable() else ascii(path)
+
+
 def refusal(error: Exception, path: str) -> dict[str, Any]:
     """What the host is told: a stable code, and a sentence that names the file."""
     if isinstance(error, Refused):

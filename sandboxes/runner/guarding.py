@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 
 from . import rights
-from .files import Refused, refusal
+from .files import Refused, named, refusal
 from .hints import Any, T
 from .packages import Packages
 from .paths import BUILT_IN, Content, Protection
@@ -82,7 +82,7 @@ class Guard:
         """Raises Refused when one of them, the path as asked or the real one, is protected, or is sealed under a name
         that its person alone knows for a secret's."""
         for path in paths:
-            where = "it" if path == paths[0] else f"{path}, where this leads,"
+            where = "it" if path == paths[0] else f"{named(path)}, where this leads,"
             if (what := self.protection.check(path)) is not None:
                 raise Refused("protected_path", f"{where} is protected ({what}): it can be read, and never written")
             if path in self._seals:

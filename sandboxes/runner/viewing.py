@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 
 from . import frames
-from .files import Pool, Refused
+from .files import Pool, Refused, named
 from .hints import Any
 from .sending import Outgoing
 from .tagged import LINES, NotText, Scan
@@ -121,8 +121,7 @@ def missing(path: str, real: str) -> Refused:
         folder, name = os.path.split(folder)
     known = {each.rstrip("/").lower(): each for each in _names(folder)}
     near = difflib.get_close_matches(name.lower(), known, n=NEAREST, cutoff=0.6)
-    shown = real if real.isprintable() else ascii(real)
-    leads = f"it leads through a link to {shown}, where " if os.path.islink(path) else ""
+    leads = f"it leads through a link to {named(real)}, where " if os.path.islink(path) else ""
     return Refused(
         "file_not_found", f"{leads}there is no such file", nearest=[os.path.join(folder, known[each]) for each in near]
     )
