@@ -16,7 +16,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from console.workspaces import audit, halts, ledger, permissions, rows
+from console.workspaces import agents, audit, halts, ledger, permissions, rows
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key
 
@@ -183,7 +183,7 @@ def check_room(proposal: Proposal) -> None:
 def _judged(proposal: Proposal) -> tuple[Agent | None, policy.Verdict]:
     """By the agent's settings as they are now; without an agent nobody is asked. While a halt is in force, Halted."""
     halts.check(proposal.caller.workspace_id, proposal.caller.agent_id)
-    agent = Agent.objects.get(pk=proposal.caller.agent_id) if proposal.caller.agent_id else None
+    agent = agents.of(proposal.caller)
     if agent is not None and not agent.sandbox_enabled:
         raise NotEnabled(agent.name)
     verdict = policy.judge(

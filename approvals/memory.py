@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from console.workspaces import audit, permissions, reviewers
+from console.workspaces import audit, permissions, reviewers, rows
 from console.workspaces.errors import Conflict, Invalid, PermissionDenied
 from console.workspaces.members import by_need
 from console.workspaces.models import Agent, Member
@@ -27,6 +27,10 @@ AFTER_DENIAL = "after_denial"
 DENIALS_THAT_SUSPEND = 3
 SUSPEND_WITHIN = timedelta(minutes=30)
 COOLING_WITHIN = timedelta(days=3)  # of its proposal: a day to wait for a person, a day at most to cool down
+SOMETHING_COOLS = (
+    f"SELECT 1 FROM {Action._meta.db_table} WHERE workspace_id = %s AND agent_id = %s AND tool = %s "
+    "AND status = 'denied' AND decided_by = 'reviewer' AND created_at > %s AND retry_at > %s LIMIT 1"
+)
 
 
 def cooling(proposal: "Proposal", digest: str) -> Action | None:
@@ -45,6 +49,8 @@ def _last_decided(proposal: "Proposal", digest: str) -> Action | None:
     if proposal.tool != "run":
         return own.filter(Q(digest=digest) | Q(proposed_digest=digest)).first()
     now = timezone.now()
+    if not _something_cools(proposal, now):
+        return None
     recent = own.filter(workspace_id=proposal.caller.workspace_id, created_at__gt=now - COOLING_WITHIN)
     if not (cooling := list(recent.filter(status="denied", retry_at__gt=now))):
         return None
@@ -54,6 +60,13 @@ def _last_decided(proposal: "Proposal", digest: str) -> Action | None:
         return None
     later = recent.filter(decided_at__gt=denied.decided_at).exclude(status="denied")
     return next((each for each in later if asked in meaning.all_of(each)), denied)
+
+
+def _something_cools(proposal: "Proposal", now: datetime) -> bool:
+    """As text: each call of an agent asks it, nearly always in vain, and Django would write it anew each time."""
+    times = map(connection.ops.adapt_datetimefield_value, (now - COOLING_WITHIN, now))
+    who = proposal.caller
+    return rows.ask(SOMETHING_COOLS, [who.workspace_id, who.agent_id, proposal.tool, *times]).fetchone() is not None
 
 
 def why_cooling(denied: Action) -> str:

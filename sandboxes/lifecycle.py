@@ -15,7 +15,7 @@ from django.utils import timezone
 from approvals import gate
 from approvals.errors import NotEnabled
 from approvals.models import Action
-from console.workspaces import audit, halts, ledger, permissions, rows
+from console.workspaces import agents, audit, halts, ledger, permissions, rows
 from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
@@ -37,7 +37,7 @@ def check_enabled(caller: Caller) -> Agent | None:
     """`sandboxes:run`, no halt, and for an agent also its own switch in Agent Tools. Answers that agent."""
     caller.need(permissions.SANDBOXES_RUN)
     halts.check(caller.workspace_id, caller.agent_id)
-    agent = Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
+    agent = agents.of(caller)
     if agent and not agent.sandbox_enabled:
         raise NotEnabled(agent.name)
     return agent

@@ -7,7 +7,7 @@ transaction that makes the row, because settings may change while Docker is aske
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from console.workspaces import settings
+from console.workspaces import agents, settings
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Workspace
 from console.workspaces.stock import STOCK_IMAGES
@@ -70,7 +70,7 @@ class Profile:
 def resolve(caller: Caller, new: NewSandbox, *, can_network: bool) -> Profile:
     """Raises NotAllowed with the field and the limit, Invalid, or NoRuntime when this host lacks what was asked for."""
     workspace = Workspace.objects.get(pk=caller.workspace_id)
-    agent = Agent.objects.get(pk=caller.agent_id) if caller.agent_id else None
+    agent = agents.of(caller)
     return _decided(workspace, agent, new, can_network=can_network)
 
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from approvals.models import Action, Execution
-from console.workspaces import rows
+from console.workspaces import agents, rows
 from console.workspaces.models import Agent, AuditEntry, Change
 from sandboxes.models import Command, Sandbox
 from tests.api.conftest import make_sandbox
@@ -123,6 +123,19 @@ def test_a_question_written_once_answers_as_the_query_does_for_each_that_asks(ca
         ]
     assert sandbox_of(cast.other.pk, first.pk) == sandbox_of(None, first.pk) == []
     assert sandbox_of("' OR 1=1 --", first.pk) == sandbox_of(cast.scout.pk, "\x010\x01") == []
+
+
+def test_the_agent_of_a_call_is_as_its_row_is_now(cast):
+    caller, found = cast.caller(cast.scout), []
+    for mode in ("never", "always"):
+        Agent.objects.filter(pk=cast.scout.pk).update(command_mode=mode, tool_modes={"write": mode}, images=[mode])
+        found.append(agents.of(caller))
+        assert {field.name: getattr(found[-1], field.attname) for field in Agent._meta.concrete_fields} == {
+            field.name: getattr(Agent.objects.get(pk=cast.scout.pk), field.attname)
+            for field in Agent._meta.concrete_fields
+        }
+    assert [each.command_mode for each in found] == ["never", "always"]
+    assert agents.of(cast.caller(cast.alice)) is None
 
 
 def test_a_text_that_the_query_does_not_compare_is_a_mistake(cast):
