@@ -7,6 +7,7 @@ asked again every few seconds. Must never take orders.
 
 import asyncio
 import re
+from time import monotonic
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -16,10 +17,10 @@ from django.urls import path
 
 from approvals.models import Action
 from console.signed_in import user_of
-from console.workspaces import bus, changes, db
+from console.workspaces import bus, db
 from console.workspaces.models import Member, User, Workspace
 
-from . import looking
+from . import looking, tail
 from .shell import LOOK
 
 CARD = re.compile(r"act_[0-9a-z]{1,36}")
@@ -52,22 +53,36 @@ class Queue(AsyncJsonWebsocketConsumer):
 
     async def _push(self) -> None:
         me = await db.read(_member_id, self.scope["user"], self.workspace_id)
-        shown: dict[str, list[str]] = {}
         topics = (f"workspace:{self.workspace_id}", looking.topic(self.workspace_id))
-        with bus.listening(*topics) as bell, looking.at(self.workspace_id, me, self.card):
+        with (
+            bus.listening(*topics) as bell,
+            looking.at(self.workspace_id, me, self.card),
+            tail.of(self.workspace_id) as changes,
+        ):
             seq, waiting = await db.read(_snapshot, self.workspace_id)
             await self.send_json({"snapshot": seq, "open": waiting})
+            shown: dict[str, list[str]] = {}
             while not (code := await self._refusal()):
-                for change in await db.read(changes.after, self.workspace_id, seq):
-                    seq = change.seq
-                    await self.send_json(
-                        {"seq": seq, "subject": change.subject, "id": change.subject_id, "status": change.status}
-                    )
-                if (now := looking.others(self.workspace_id, but=me)) != shown:
-                    shown = now
-                    await self.send_json({"looking": shown})
-                await bell.wait_s(RECHECK_S / settings.TIMER_DIVISOR)
+                again_at = monotonic() + RECHECK_S / settings.TIMER_DIVISOR
+                while (left_s := again_at - monotonic()) > 0:
+                    seq, shown = await self._tell(changes, seq, shown, me)
+                    await bell.wait_s(left_s)
         await self.close(code)
+
+    async def _tell(
+        self, changes: tail.Tail, seq: int, shown: dict[str, list[str]], me: str
+    ) -> tuple[int, dict[str, list[str]]]:
+        """What is new since; answers what is known from here on."""
+        more = True
+        while more:
+            found = await changes.after(seq)
+            for number, text in found:
+                seq = number
+                await self.send(text_data=text)
+            more = len(found) >= tail.READ
+        if (now := looking.others(self.workspace_id, but=me)) != shown:
+            await self.send_json({"looking": now})
+        return seq, now
 
     async def _refusal(self) -> int:
         user = await user_of(self.scope)
