@@ -8,7 +8,8 @@ from math import ceil
 from typing import Any
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from console.workspaces.keys import Caller
@@ -22,6 +23,7 @@ from .rules.models import Rule as Rule
 
 JOIN_WITHIN = timedelta(minutes=15)
 DIGEST_VERSION = 1
+LEFT_AT = Coalesce("decided_at", "ended_at")
 
 
 class ActionQuerySet(models.QuerySet["Action"]):
@@ -34,6 +36,11 @@ class ActionQuerySet(models.QuerySet["Action"]):
         same = Action.objects.pending().filter(pk__lt=OuterRef("pk"), plan=None, **outer)
         before = Action.objects.pending().filter(plan=OuterRef("plan"), plan_place__lt=OuterRef("plan_place"))
         return self.filter(~Exists(before) & (Q(plan__isnull=False) | ~Exists(same)))
+
+    def lately(self) -> ActionQuerySet:
+        """What people were asked about and waits no more, the newest first. Nobody decided what expired, or was
+        superseded."""
+        return self.filter(asked=True).exclude(status="pending").order_by(LEFT_AT.desc(), "-created_at")
 
     def open(self) -> ActionQuerySet:
         return self.filter(status__in=states.OPEN)
@@ -122,6 +129,9 @@ class Action(models.Model):
             models.Index(fields=["sandbox_id", "status"], name="action_of_sandbox"),
             models.Index(fields=["status"], condition=Q(status__in=states.OPEN), name="action_open"),
             models.Index(fields=["sandbox_id"], condition=Q(changes_unseen=True), name="action_unseen"),
+            models.Index(
+                "workspace", LEFT_AT.desc(), F("created_at").desc(), condition=Q(asked=True), name="action_lately"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -30,9 +30,11 @@ def of(action: Action) -> QuerySet[Action]:
 def ids_of(actions: Iterable[Action]) -> dict[str, list[str]]:
     """By action, the ids of the others; one question for a whole queue."""
     pending = [action for action in actions if action.status == "pending" and not action.plan_id]
-    waiting, found = Action.objects.pending().filter(plan=None), dict[tuple[str | None, str, str], list[str]]()
-    for action in waiting.filter(digest__in={action.digest for action in pending}).order_by("pk"):
-        found.setdefault(_same(action), []).append(action.pk)
+    found: dict[tuple[str | None, str, str], list[str]] = {}
+    agents, digests = {action.agent_id for action in pending}, {action.digest for action in pending}
+    for action in Action.objects.pending().filter(agent_id__in=agents, digest__in=digests).order_by("pk"):
+        if not action.plan_id:  # not asked of the database, which would go through all that are in no plan
+            found.setdefault(_same(action), []).append(action.pk)
     return {action.pk: [pk for pk in found.get(_same(action), ()) if pk != action.pk] for action in pending}
 
 

@@ -6,7 +6,6 @@ GET shows, POST decides, and approving takes the digest and the token that came 
 from functools import partial
 from typing import Any
 
-from django.db.models.functions import Coalesce
 from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -132,8 +131,6 @@ def find(request: Any, action_id: str) -> Action:
 def listing(request: Any) -> dict[str, Any]:
     """Those that wait longest; with `?all=1` all."""
     asked = Action.objects.visible_to(request.here.member).filter(asked=True).select_related("agent", "plan")
-    ended_at = Coalesce("decided_at", "ended_at")  # nobody decided what expired or was superseded
-    lately = asked.exclude(status="pending").order_by(ended_at.desc(), "-created_at")[:LATELY]
     all_ = "all" in request.GET
     groups, is_cut = rows.groups(asked.pending().cards(), most=None if all_ else MOST_ROWS)
     listed = fragments.marked(request, [row for group in groups for row in group.rows])
@@ -142,7 +139,7 @@ def listing(request: Any) -> dict[str, Any]:
         "groups": groups,
         "more": request.here.waiting - len(stand_for) if is_cut else 0,
         "all": all_,
-        "lately": rows.of(lately),
+        "lately": rows.of(asked.lately()[:LATELY]),
         **fragments.read(request),
     }
 

@@ -102,3 +102,9 @@ def test_a_page_asks_the_same_for_few_and_for_many(cast, browser, monkeypatch) -
         for at in range(5):
             pending(cast.caller(agent), f"echo {at}", conversation=f"c{at}")
     assert (queries(), queries(first.pk)) == few
+
+
+def test_what_was_decided_lately_is_found_without_reading_all_that_ever_was(cast) -> None:
+    found = Action.objects.visible_to(cast.bob).select_related("agent", "plan").lately()[:20].explain()
+    assert "USING INDEX action_lately" in found
+    assert "TEMP B-TREE" not in found, "nothing is sorted"
