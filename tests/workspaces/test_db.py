@@ -28,7 +28,8 @@ def names():
 
 def handles_of_the_database():
     gc.collect()  # those of threads that have ended, of tests before, go with them
-    name, fds = str(connection.settings_dict["NAME"]), f"/proc/{os.getpid()}/fd"
+    # Each handle holds the log open for itself; a closed one's hold on the database itself SQLite keeps for the next.
+    name, fds = f"{connection.settings_dict['NAME']}-wal", f"/proc/{os.getpid()}/fd"
     return [fd for fd in os.listdir(fds) if os.path.realpath(f"{fds}/{fd}") == name]
 
 
