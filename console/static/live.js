@@ -50,7 +50,15 @@
   }
 
   const rowOf = (id) => one(`.row[data-id="${CSS.escape(id)}"]`);
-  const loadRow = (id) => load(() => rowOf(id), `${rowOf(id).dataset.row}&open=${opened()}`);
+  // In a moment: what starts and ends meanwhile is fetched once, and not all open pages ask together.
+  const soon = new Map(); // id -> timer
+  function loadRow(id) {
+    if (soon.has(id)) return;
+    soon.set(id, setTimeout(() => {
+      soon.delete(id);
+      if (rowOf(id)) load(() => rowOf(id), `${rowOf(id).dataset.row}&open=${opened()}`);
+    }, 100 + 200 * Math.random()));
+  }
   // Only with its answer is there something to count anew: two that take over from each other would never end.
   const loadList = () => load(() => one("#list-body"), one("#list-body").dataset.list).then((came) => came && count(false));
   const loadCard = () => load(() => deciding() ? null : one("#card"), `${one("#card").dataset.card}?part=card`);

@@ -3,13 +3,13 @@
 "use strict";
 
 (() => {
-  const QUIET_MS = 5 * 60_000, URGENT_MS = 30_000, LOOK_MS = 20_000;
+  const QUIET_MS = 5 * 60_000, URGENT_MS = 30_000, LOOK_MS = 20_000, APART_MS = 3_000;
   const where = document.body.dataset.notices;
   if (!where) return;
   const KEY = `sandgate.notices:${where}`;
   const one = (selector) => document.querySelector(selector);
   const can = "Notification" in window && navigator.locks; // needs HTTPS, or this machine
-  let waiting = [], told = "";
+  let waiting = [], looked = 0, next = 0;
 
   function kept() {
     try { return { on: false, at: 0, told: {}, ...JSON.parse(localStorage.getItem(KEY)) }; }
@@ -42,7 +42,8 @@
   }
 
   // One tab at a time, so that two do not tell the same.
-  const look = () => isOn() && waiting.length && navigator.locks.request(KEY, async () => {
+  const may = () => isOn() && waiting.length && Date.now() - kept().at >= URGENT_MS;
+  const look = () => may() && navigator.locks.request(KEY, async () => {
     const answer = await fetch(where, { headers: { Accept: "application/json" }, redirect: "error" }).catch(() => null);
     if (!answer?.ok) return;
     const { link, items } = await answer.json(), now = kept(), fresh = news(items, now.told);
@@ -76,9 +77,14 @@
     if (event.target.closest("[data-notices-off]")) keep({ ...kept(), on: false });
     draw();
   });
+  // At most every few seconds, however much comes: each look is of all that waits.
+  function lookSoon() {
+    next ||= setTimeout(() => { next = 0; looked = Date.now(); look(); }, Math.max(0, looked + APART_MS - Date.now()));
+  }
   document.addEventListener("sandgate:waiting", ({ detail }) => {
+    const known = new Set(waiting);
     waiting = detail;
-    if (detail.join() !== told) { told = detail.join(); look(); }
+    if (detail.some((id) => !known.has(id))) lookSoon();
   });
   setInterval(look, LOOK_MS);
   draw();
