@@ -34,7 +34,7 @@ FEW = 10
 IDLE_S, PINGS = 8.0, 60
 PAGES = 6
 WINDOWS, RUNS_OF_WINDOWS = 2, 6
-ASKING = 3
+ASKING, MOST_RUNS = 3, 48  # an agent has at most 20 waiting
 
 CAST = """
 import json, sys
@@ -318,6 +318,7 @@ def main() -> None:
     for name, default in (("runs", 30), ("pending", 1000), ("reviewers", 20), ("waiting", 200)):
         parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_known_args()[0]  # what the other scripts are asked for comes here as well
+    asked.runs = min(asked.runs, MOST_RUNS)
     with tempfile.TemporaryDirectory() as place:
         served = Served(Path(place) / "var").up()
         try:
