@@ -30,7 +30,7 @@ def canonical(
     script: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The bytes that are decided about. `bases` maps each path the call writes to the SHA-256 of what is there now,
-    None for nothing."""
+    None for nothing; `script` is {path, sha256, size} of the file that a command runs, where that is bound."""
     document = {
         "scheme": SCHEME,
         "workspace": workspace,

@@ -21,7 +21,7 @@ from .errors import AlreadyDecided, NoReviewer, WrongDigest
 from .models import Action, Edit, PayloadUse
 
 ALLOWED = "A rule would let this edited call through. Somebody edited it, so a person approves it."
-OF_THE_TEXT = frozenset({"hidden_characters", "lookalikes", "large", "binary", "exempt_path"})
+OF_THE_TEXT = frozenset({"hidden_characters", "lookalikes", "large", "binary", "exempt_path", "unpinned_code"})
 
 
 def check_may_edit(action: Action, *, by: Member) -> None:
@@ -71,13 +71,14 @@ def put(action: Action, proposal: gate.Proposal, *, by: Member, digest_before: s
     proposed = first.arguments_before if first else action.arguments
     if not waits.update(
         diff_of_edit=differences.between(proposed, proposal.arguments) if digest != action.proposed_digest else "",
-        digest=digest, arguments=dict(proposal.arguments), bases=dict(proposal.bases), flags=list(proposal.flags),
-        why_asked=verdict.why[:200] if verdict.effect == "ask" else ALLOWED,
+        digest=digest, arguments=dict(proposal.arguments), bases=dict(proposal.bases), script=proposal.script,
+        flags=list(proposal.flags), why_asked=verdict.why[:200] if verdict.effect == "ask" else ALLOWED,
     ):  # fmt: skip
         raise WrongDigest(f"{action.pk} is not what was on your page any more. Look at it again; nothing was edited.")
     Edit.objects.create(
         action=action, by=by, digest_before=digest_before, arguments_before=action.arguments,
-        bases_before=action.bases, digest=digest, arguments=dict(proposal.arguments), bases=dict(proposal.bases),
+        bases_before=action.bases, script_before=action.script, digest=digest, arguments=dict(proposal.arguments),
+        bases=dict(proposal.bases), script=proposal.script,
     )  # fmt: skip
     uses = (PayloadUse(action=action, sha256=sha256, size=size) for sha256, size in proposal.payloads().items())
     PayloadUse.objects.bulk_create(uses, ignore_conflicts=True)

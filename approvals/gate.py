@@ -6,7 +6,7 @@ It must never run anything itself, and never trust what a door says that it can 
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
@@ -20,51 +20,16 @@ from console.workspaces import agents, audit, halts, ledger, permissions, rows
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Key
 
-from . import halting, memory, payloads, policy, room, same, states, votes
-from .digest import digest
+from . import halting, memory, policy, room, same, states, votes
 from .errors import NotEnabled, Outdated, PassSpent
 from .models import Action, Execution, PayloadUse
 from .plans import order
+from .proposal import Proposal as Proposal
 from .rules import finding, trust
 
 PENDING_FOR = timedelta(hours=24)
 APPROVED_FOR = timedelta(minutes=10)
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """Plain data: who wants what, exactly. `arguments` are validated, with defaults and packed contents."""
-
-    caller: Caller
-    sandbox_id: str
-    tool: str
-    tool_version: int
-    kind: policy.Kind
-    arguments: Mapping[str, Any]
-    profile: Mapping[str, Any]
-    bases: Mapping[str, str | None] = field(default_factory=dict)
-    replaced: Mapping[str, int] = field(default_factory=dict)  # SHA-256 → bytes of those bases that a reviewer can see
-    flags: tuple[str, ...] = ()
-    conversation: str = ""
-    parent_action: str = ""
-    reason: str = ""
-    idempotency_key: str | None = None  # as the door scopes it: never the same for another address
-
-    def digest(self) -> str:
-        return digest(
-            workspace=self.caller.workspace_id,
-            agent=self.caller.agent_id,
-            profile=self.profile,
-            tool=self.tool,
-            tool_version=self.tool_version,
-            arguments=self.arguments,
-            bases=self.bases,
-        )
-
-    def payloads(self) -> dict[str, int]:
-        """SHA-256 → bytes of every content that has to stay for as long as its row."""
-        return {**payloads.sizes(self.arguments), **self.replaced}
 
 
 @dataclass(frozen=True)
@@ -92,6 +57,7 @@ class Pass:
         self.tool_version: int = action.tool_version
         self.arguments: Mapping[str, Any] = action.arguments
         self.bases: Mapping[str, str | None] = action.bases
+        self.script: Mapping[str, Any] | None = action.script
         self._action = action  # as it was when this was made, and once `finish` is committed as it ended
         self._spent = False
 
@@ -218,8 +184,9 @@ def _record(proposal: Proposal, digest_: str, **fields: Any) -> Action:
         workspace_id=caller.workspace_id, agent_id=caller.agent_id, key_id=caller.key_id,
         sandbox_id=proposal.sandbox_id, conversation=proposal.conversation, parent_action=proposal.parent_action,
         reason=proposal.reason, tool=proposal.tool, tool_version=proposal.tool_version,
-        arguments=dict(proposal.arguments), bases=dict(proposal.bases), profile=dict(proposal.profile), digest=digest_,
-        proposed_digest=digest_, flags=list(proposal.flags), idempotency_key=proposal.idempotency_key, **fields,
+        arguments=dict(proposal.arguments), bases=dict(proposal.bases), script=proposal.script,
+        profile=dict(proposal.profile), digest=digest_, proposed_digest=digest_, flags=list(proposal.flags),
+        idempotency_key=proposal.idempotency_key, **fields,
     )  # fmt: skip
     rows.insert(action)
     uses = (PayloadUse(action=action, sha256=sha256, size=size) for sha256, size in proposal.payloads().items())

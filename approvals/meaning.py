@@ -18,21 +18,22 @@ _COMMENT_AT_END = re.compile(r"(?:^|[ \t;\n])#[^'\"`)}\\\n]*\Z")
 _EDGES = " \t\r\n;"
 
 
-def of(arguments: Mapping[str, Any], profile: Mapping[str, Any]) -> Any:
-    """Compared with `==`."""
+def of(arguments: Mapping[str, Any], profile: Mapping[str, Any], script: Mapping[str, Any] | None) -> Any:
+    """Compared with `==`. With another script it is another command, however it is written: what was denied is what
+    that one's text does."""
     said = {name: value for name, value in arguments.items() if name not in LEFT_OUT}
     if "command" in said:
         said["command"] = _line(said["command"])
     if isinstance(cwd := said.get("cwd"), str):
         said["cwd"] = "/" + posixpath.normpath(cwd).lstrip("/")
-    return said, dict(profile)
+    return said, dict(profile), script and script["sha256"]
 
 
 def all_of(action: Action) -> Iterator[Any]:
     """Of what was decided, and of what its agent had asked for before somebody edited it."""
-    yield of(action.arguments, action.profile)
+    yield of(action.arguments, action.profile, action.script)
     if action.edited and (first := action.edits.order_by("at").first()):
-        yield of(first.arguments_before, action.profile)
+        yield of(first.arguments_before, action.profile, first.script_before)
 
 
 def _line(command: Any) -> Any:

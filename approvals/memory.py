@@ -21,7 +21,7 @@ from . import meaning
 from .models import Action, Suspension
 
 if TYPE_CHECKING:
-    from .gate import Proposal
+    from .proposal import Proposal
 
 AFTER_DENIAL = "after_denial"
 DENIALS_THAT_SUSPEND = 3
@@ -54,7 +54,7 @@ def _last_decided(proposal: "Proposal", digest: str) -> Action | None:
     recent = own.filter(workspace_id=proposal.caller.workspace_id, created_at__gt=now - COOLING_WITHIN)
     if not (cooling := list(recent.filter(status="denied", retry_at__gt=now))):
         return None
-    asked = meaning.of(proposal.arguments, proposal.profile)
+    asked = meaning.of(proposal.arguments, proposal.profile, proposal.script)
     denied = next((each for each in cooling if asked in meaning.all_of(each)), None)
     if denied is None:
         return None

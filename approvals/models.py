@@ -74,6 +74,7 @@ class Action(models.Model):
     tool_version = models.PositiveSmallIntegerField(default=1)
     arguments = models.JSONField(default=dict)  # validated, defaults filled in; contents over 4 KiB as {sha256, size}
     bases = models.JSONField(default=dict)  # path → SHA-256 of the file that the call would replace, null for none
+    script = models.JSONField(null=True)  # {path, sha256, size} of the file that a command runs, as a person sees it
     profile = models.JSONField(default=dict)  # image id, network, user, environment, settings version
     digest = models.CharField(max_length=64)
     proposed_digest = models.CharField(max_length=64, default="")  # as its agent asked: joining goes by it
@@ -237,9 +238,11 @@ class Edit(models.Model):
     digest_before = models.CharField(max_length=64)
     arguments_before = models.JSONField()
     bases_before = models.JSONField(null=True)  # null: of before this was kept
+    script_before = models.JSONField(null=True)
     digest = models.CharField(max_length=64)
     arguments = models.JSONField()
     bases = models.JSONField(null=True)
+    script = models.JSONField(null=True)
     at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

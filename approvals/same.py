@@ -4,7 +4,7 @@ Must never find what a rule decided, or what its agent has been given the outcom
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -15,7 +15,7 @@ from console.workspaces.once import KEPT_FOR
 from .models import Action
 
 if TYPE_CHECKING:
-    from .gate import Proposal
+    from .proposal import Proposal
 
 
 def done_already(proposal: "Proposal") -> Action | None:
@@ -32,8 +32,8 @@ def of_key(proposal: "Proposal") -> QuerySet[Action]:
 
 
 def earlier(proposal: "Proposal") -> Action | None:
-    """The action of an earlier call with this Idempotency-Key; another body under it is refused. `bases` and `profile`
-    do not matter: they are no part of what was sent."""
+    """The action of an earlier call with this Idempotency-Key; another body under it is refused. `bases`, `script` and
+    `profile` do not matter: they are no part of what was sent."""
     known = of_key(proposal).filter(created_at__gt=timezone.now() - KEPT_FOR).first()
     if known is None:
         return None
@@ -47,16 +47,28 @@ def earlier(proposal: "Proposal") -> Action | None:
 
 def is_call_of(action: Action, proposal: "Proposal") -> bool:
     """The same call, whatever has become of the files that it names."""
-    same = replace(proposal, bases=action.bases).digest()
+    same = replace(proposal, bases=action.bases, script=_script_of(action)).digest()
     return (same, proposal.sandbox_id) == (action.proposed_digest or action.digest, action.sandbox_id)
 
 
 def joinable(proposal: "Proposal") -> Action | None:
     own = Action.objects.joinable().filter(agent_id=proposal.caller.agent_id, sandbox_id=proposal.sandbox_id)
     for action in own.filter(tool=proposal.tool).order_by("-created_at"):
-        if is_call_of(action, proposal) and (action.bases == proposal.bases or _left_it_so(action, proposal)):
+        if is_call_of(action, proposal) and _is_of_same_files(action, proposal):
             return action
     return None
+
+
+def _is_of_same_files(action: Action, proposal: "Proposal") -> bool:
+    if _script_of(action) != proposal.script:
+        return False
+    return action.bases == proposal.bases or _left_it_so(action, proposal)
+
+
+def _script_of(action: Action) -> Any:
+    """Of the call as its agent made it, whatever a reviewer made of that."""
+    first = action.edits.order_by("at").first() if action.edited else None
+    return first.script_before if first else action.script
 
 
 def _left_it_so(action: Action, proposal: "Proposal") -> bool:

@@ -37,13 +37,14 @@ actions/N-ID/      one folder for each call, in the order in which they were pro
   action.json      what was called, with which arguments, in which sandbox; every decision; what became of it
   digest.json      the exact bytes that were decided about last: their SHA-256 is `digest` in action.json, and in the
                    decisions about that text
-  command.txt      the exact bytes of the command that ran; content.bin and stdin.bin likewise
+  command.txt      the exact bytes of the command that ran; content.bin and stdin.bin likewise; script.txt
+                   the file that it ran, where its text was on the card
   stdout, stderr   what it printed, as kept: `output` in action.json says how much that is of all
   answer.json      what a tool answered, where that is long
   texts/           only where a person edited the call: 0-proposed is what its agent asked for, 1-edited what the first
                    edit made of it, and so on; the last is what digest.json above says. Each has its own digest.json,
                    whose SHA-256 is `proposed_digest` for 0-proposed and `digest` of its row in `edits` in action.json,
-                   and in decisions about that text; and its own command.txt, content.bin and stdin.bin
+                   and in decisions about that text; and its own command.txt, content.bin, stdin.bin and script.txt
 payloads/SHA256    contents that calls name by their hash: files written, and the versions that they replaced
 sandboxes.json     the machines that it ran in; artifacts.json: files that were published
 audit/rows.jsonl   the audit rows about any of this

@@ -17,7 +17,7 @@ LOST = "What this edited write would have replaced was not kept, so what its dig
 
 def last(action: Action) -> dict[str, Any]:
     """By name: bytes, or the path of a kept payload; None for a document that cannot be made again."""
-    return _files(action, action.digest, action.arguments, action.bases)
+    return _files(action, action.digest, action.arguments, action.bases, action.script)
 
 
 def of_edits(action: Action) -> list[tuple[str, dict[str, Any]]]:
@@ -28,14 +28,17 @@ def of_edits(action: Action) -> list[tuple[str, dict[str, Any]]]:
 def _of_edits(action: Action) -> Iterator[tuple[str, dict[str, Any]]]:
     edits = list(action.edits.order_by("at", "pk"))
     for first in edits[:1]:
-        yield "0-proposed", _files(action, first.digest_before, first.arguments_before, first.bases_before)
+        yield (
+            "0-proposed",
+            _files(action, first.digest_before, first.arguments_before, first.bases_before, first.script_before),
+        )
     for number, edit in enumerate(edits, 1):
-        yield f"{number}-edited", _files(action, edit.digest, edit.arguments, edit.bases)
+        yield f"{number}-edited", _files(action, edit.digest, edit.arguments, edit.bases, edit.script)
 
 
-def _files(action: Action, digest: str, arguments: Mapping[str, Any], bases: Any) -> dict[str, Any]:
+def _files(action: Action, digest: str, arguments: Mapping[str, Any], bases: Any, script: Any) -> dict[str, Any]:
     # An edit of before its bases were kept has those of its action, unless it moved the file.
-    document = _document(action, arguments, action.bases if bases is None else bases)
+    document = _document(action, arguments, action.bases if bases is None else bases, script)
     files: dict[str, Any] = {"digest.json": [document] if hashlib.sha256(document).hexdigest() == digest else None}
     for argument, name in CONTENTS:
         value = arguments.get(argument)
@@ -43,11 +46,15 @@ def _files(action: Action, digest: str, arguments: Mapping[str, Any], bases: Any
             files[name] = [value.encode("utf-8", "surrogatepass")]
         elif isinstance(value, dict) and "sha256" in value:
             files[name] = payloads.path(value)
+    if script:
+        files["script.txt"] = payloads.path(script)
     return files
 
 
-def _document(action: Action, arguments: Mapping[str, Any], bases: Mapping[str, str | None]) -> bytes:
+def _document(
+    action: Action, arguments: Mapping[str, Any], bases: Mapping[str, str | None], script: Mapping[str, Any] | None
+) -> bytes:
     return canonical(
         workspace=action.workspace_id, agent=action.agent_id, profile=action.profile, tool=action.tool,
-        tool_version=action.tool_version, arguments=arguments, bases=bases,
+        tool_version=action.tool_version, arguments=arguments, bases=bases, script=script,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from console.workspaces.errors import NotFound
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
-from . import answers, based, commands, flagging, host, lifecycle, outputs, protection, quarantine
+from . import answers, based, commands, flagging, host, lifecycle, outputs, protection, quarantine, scripts
 from .begun import Begun
 from .errors import CommandEnded, NotAllowed
 from .models import Command, Sandbox
@@ -117,12 +117,13 @@ async def propose(
         return Proposed(known.pk)  # whatever has become of the sandbox since
     if not is_by_host(tool, version):
         lifecycle.check_live(sandbox)
-    seen: list[bytes] = []
     if agent and proposal.kind == "write":
         if "version" in proposal.arguments and (known := await db.read(same.done_already, proposal)):
             return Proposed(known.pk, joined=True)  # it would be refused now, for what it has itself made
         host.hub().boxes.protect(sandbox_id, protection.of(agent))  # what is looked at is judged by it
         proposal, seen = await based.on_what_is_there(proposal)
+    else:
+        proposal, seen = await scripts.bound(proposal)
     if proposal.payloads():
         await db.read(gate.check_room, proposal)
     proposal = await kept(proposal, seen)

@@ -19,7 +19,7 @@ from console.workspaces.errors import Conflict
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent, Member
 
-from . import acts, based
+from . import acts, based, scripts
 from .models import Sandbox
 
 FIELDS = {"run": "command", "write": "content"}
@@ -67,6 +67,8 @@ async def edited(action: Action, *, text: str, path: str, by: Member) -> gate.Pr
     seen: list[bytes] = []
     if action.tool == "write" and proposal.arguments["path"] != action.arguments["path"]:
         proposal, seen = await based.on_what_is_there(proposal)
+    elif action.tool == "run":
+        proposal, seen = await scripts.bound(proposal, is_asked=True)
     await asyncio.to_thread(lambda: [payloads.keep(payloads.hold(content)) for content in seen])
     kept = await asyncio.to_thread(payloads.keep_all, proposal.arguments)
     return await db.read(edits.checked, action, replace(proposal, arguments=kept))

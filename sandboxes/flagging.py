@@ -14,6 +14,8 @@ from approvals.digest import INLINE_BYTES
 from approvals.draw import ends_in_crlf, survey
 from console.workspaces.models import Agent
 
+from .toolsets import run
+
 HIDDEN = "hidden_characters"
 SURVEY_BYTES = 4 << 20
 NOT_PLAIN = re.compile(rb"[^\n\t\x20-\x7e]")
@@ -25,7 +27,7 @@ def of(tool: str, arguments: Mapping[str, Any], agent: Agent | None) -> tuple[st
     for value in _texts(arguments):
         found |= _of_text(value if isinstance(value, payloads.Held) else payloads.hold(value.encode()))
     if tool == "run" and agent:
-        found |= {*shell.flags(_read(arguments))}
+        found |= {*shell.flags(run.read(arguments))}
     return tuple(sorted(found))
 
 
@@ -46,14 +48,7 @@ async def read_ahead(tool: str, arguments: Mapping[str, Any], agent: Agent | Non
     """What rules will ask about a line costs a process of its own: begun here, and not while the one thread that
     writes waits for it."""
     if tool == "run" and agent and agent.mode_of(tool, is_write=False) == "rules" and "command" in arguments:
-        await asyncio.to_thread(lambda: _read(arguments).plain)
-
-
-def _read(arguments: Mapping[str, Any]) -> shell.Read:
-    if "argv" in arguments:
-        return shell.read_argv(arguments["argv"])
-    line = arguments["command"]
-    return shell.read(line.content.decode() if isinstance(line, payloads.Held) else line)
+        await asyncio.to_thread(lambda: run.read(arguments).plain)
 
 
 def _texts(value: object) -> Iterator[str | payloads.Held]:

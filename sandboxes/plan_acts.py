@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from approvals import gate
+from approvals import gate, payloads
 from approvals.errors import ItemDenied
 from approvals.models import Action, Plan
 from approvals.plans import deciding, fate, proposing
@@ -21,9 +21,10 @@ from console.workspaces.errors import Invalid, NotFound, SandgateError
 from console.workspaces.keys import Caller
 from console.workspaces.models import Agent
 
-from . import acts, based, host, lifecycle, protection, tool_acts, toolsets
+from . import acts, based, host, lifecycle, protection, scripts, tool_acts, toolsets
 from .models import Sandbox
 from .profiles import NewSandbox
+from .runner.pinning import SCRIPT_BYTES
 
 ITEMS = frozenset({"run", "write", "edit", "publish"})
 """Acts that have a place in an order; what only looks never asks, and is called by itself."""
@@ -64,7 +65,7 @@ async def propose(
         return proposing.Recorded(earlier.pk)
     _check_paths(items)
     lifecycle.check_live(sandbox)
-    bound = [await _bound(n, item) for n, item in enumerate(items)]
+    bound = await _all_bound(items)
     await db.read(proposing.check_room, replace(proposal, items=[item for item, _ in bound]))
     kept = [await acts.kept(item, seen) for item, seen in bound]
     return await _submitted(sandbox, agent, replace(proposal, items=kept))
@@ -118,11 +119,29 @@ async def _validated(
             raise tool.bad(error) from error
 
 
-async def _bound(n: int, item: gate.Proposal) -> tuple[gate.Proposal, list[bytes]]:
-    with _item(n):
-        if item.kind != "write":
-            return item, []
-        return await based.on_what_is_there(item, is_asked=True)
+async def _all_bound(items: Sequence[gate.Proposal]) -> list[tuple[gate.Proposal, list[bytes]]]:
+    """A script that an item before it writes is bound to what that makes of it."""
+    found: list[tuple[gate.Proposal, list[bytes]]] = []
+    made: dict[str, bytes | None] = {}
+    for n, item in enumerate(items):
+        with _item(n):
+            if item.kind == "write":
+                bound = await based.on_what_is_there(item, is_asked=True)
+                made[posixpath.normpath(item.arguments["path"])] = _becomes(*bound)
+            else:
+                bound = await scripts.bound(item, is_asked=True, made=made)
+        found.append(bound)
+    return found
+
+
+def _becomes(item: gate.Proposal, seen: Sequence[bytes]) -> bytes | None:
+    """Of the file that it writes: an edit's draft has the old text and the new. None for what is too long to be bound,
+    and stays out of memory."""
+    if "edits" in item.arguments:
+        return seen[-1]
+    content = item.arguments["content"]
+    is_long = not isinstance(content, str) and content["size"] > SCRIPT_BYTES
+    return None if is_long else payloads.content(content)
 
 
 def _check_paths(items: Sequence[gate.Proposal]) -> None:

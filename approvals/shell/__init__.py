@@ -9,16 +9,21 @@ from .flags import flags
 from .never import never_by_rule
 from .patterns import allows, forbids, matches, pattern_fault
 from .reading import Read, Simple, read, read_argv
+from .scripts import Script, likely_script, program_of, script_in
 
 __all__ = [
     "Read",
+    "Script",
     "Simple",
     "allows",
     "flags",
     "forbids",
+    "likely_script",
     "matches",
     "never_by_rule",
     "pattern_fault",
+    "program_of",
     "read",
     "read_argv",
+    "script_in",
 ]

@@ -40,6 +40,7 @@ STATUS: dict[str, int] = {
     "cancelled": 409,
     "superseded": 409,
     "stale_edit": 409,
+    "script_changed": 409,
     "hard_link": 409,
     "no_ripgrep": 409,
     "outcome_unknown": 409,

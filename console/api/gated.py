@@ -27,9 +27,9 @@ GATED_CALL_S = 100
 RECORDED_CALL_S = 3600 + 300
 
 REFUSALS = (
-    "pending_approval", "still_running", "denied", "expired", "cancelled", "superseded", "stale_edit", "failed",
-    "sandbox_gone", "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer", "halted", "too_many",
-    "too_many_commands", "no_runtime", "channel_lost", "sandbox_unresponsive",
+    "pending_approval", "still_running", "denied", "expired", "cancelled", "superseded", "stale_edit",
+    "script_changed", "failed", "sandbox_gone", "sandbox_not_enabled", "not_allowed_by_settings", "no_reviewer",
+    "halted", "too_many", "too_many_commands", "no_runtime", "channel_lost", "sandbox_unresponsive",
 )  # fmt: skip
 
 

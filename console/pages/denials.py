@@ -61,8 +61,16 @@ def _text(action: Action) -> str:
     if action.tool == "write":
         return _headed(arguments, text_of(arguments["content"]))
     if "command" in arguments:
-        return text_of(arguments["command"])
+        return text_of(arguments["command"]) + _script(action)
     return json.dumps(arguments, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _script(action: Action) -> str:
+    """What the command ran, below it."""
+    if action.script is None:
+        return ""
+    path = json.dumps(action.script["path"], ensure_ascii=False)
+    return f"\n\n{path}\n{kept_text(action.script['sha256']) or ''}"
 
 
 def _headed(arguments: Mapping[str, object], text: str) -> str:

@@ -62,6 +62,7 @@ def _preview(action: Action, proposal: gate.Proposal) -> dict[str, Any]:
     """The card as it would be: drawn by the same functions."""
     would_be = copy.copy(action)
     would_be.arguments, would_be.bases = dict(proposal.arguments), dict(proposal.bases)
+    would_be.script = proposal.script
     would_be.flags, would_be.digest = list(proposal.flags), proposal.digest()
     return {
         "would_be": would_be,

@@ -14,6 +14,7 @@ from approvals import draw
 from approvals.draw import Survey
 from approvals.models import Action
 from sandboxes.models import Command
+from sandboxes.toolsets import run
 from sandboxes.toolsets.two import edit
 
 from . import bash, diff
@@ -46,6 +47,7 @@ def of(action: Action, anchor: str = "change") -> Iterator[Sheet]:
     if action.tool == "run":
         rest["env"] = action.environment
         yield from _command(rest)
+        yield from _script(action)
     elif action.tool == "install":
         rest.pop("timeout_s")
         text = "\n".join(rest.pop("packages")) + "\n"
@@ -76,6 +78,19 @@ def _command(rest: dict[str, Any]) -> Iterator[Sheet]:
         yield sheet("Environment", "End of environment", ["JSON"], _json(env))
     if stdin := rest.pop("stdin", None):
         yield sheet("Standard input", "End of input", [], text_of(stdin))
+
+
+def _script(action: Action) -> Iterator[Sheet]:
+    """The text of the file that it runs, where the digest binds that."""
+    if (bound := action.script) is None:
+        return
+    about = ["the script that this runs, and no other", "bound by its hash, what it loads is not"]
+    named = run.script_of(action.arguments)
+    if not run.is_straight(action.arguments, named, bound["path"]):
+        word = draw.one_line(named.word)
+        about.append(f"named by this path when it runs, since a link or `..` leads here from {word}")
+    content = text_of({"sha256": bound["sha256"], "size": bound["size"]})
+    yield sheet(draw.one_line(bound["path"]), "End of script", about, content)
 
 
 def _input(action: Action, rest: dict[str, Any]) -> Iterator[Sheet]:

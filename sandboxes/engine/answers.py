@@ -39,6 +39,7 @@ FILE_CODES = {
     "protected_path",
     "bad_pattern",
     "no_ripgrep",
+    "script_changed",
 }
 LINES = 4000
 PROTECTED_MOST = 50
@@ -258,6 +259,13 @@ def any_result(message: dict[str, Any]) -> RunResult | WriteResult | None:
     if message.get("unknown") is True:
         return None
     return run_result(message) if "exit_code" in ok(message) else write_result(message)
+
+
+def pinned(message: dict[str, Any]) -> None:
+    """An older runner has never heard of it."""
+    if message.get("unknown") is True:
+        raise Refusal("sandbox_error", "This sandbox was made before scripts could be bound to a run. Make a new one.")
+    ok(message)
 
 
 def begun(message: dict[str, Any]) -> None:

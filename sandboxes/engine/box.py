@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sandboxes.errors import FileError
+from sandboxes.errors import Busy, FileError
 from sandboxes.runner import frames
 from sandboxes.runner.files import named
 
@@ -44,6 +44,8 @@ OVERDUE_S = 60.0
 ANSWER_S = 30.0
 EDIT_S = 120.0
 STOP_S = 15.0
+PIN_S = 90.0
+"""A walk through all that lies in the sandbox may be before it."""
 KEEP_BYTES = 4 << 20
 REPLACED_BYTES = 100 << 20
 OOM_AWAITED_S, OOM_AWAITED_MOST_S = 0.08, 1.0
@@ -99,6 +101,7 @@ class Box:
         if not request.as_root:
             request = replace(request, env={**self.env, **request.env})
         message, script = running.request(pass_.action_id, request)
+        await self._pin(pass_.action_id, request)
         ask = Ask(message, (script, request.stdin), sink)
         within_s = None if request.timeout_s is None else request.timeout_s + OVERDUE_S
         return await self._with_reason(await self._told(ask, answers.run_result, within_s=within_s))
@@ -109,7 +112,19 @@ class Box:
         pass_.spend(self.sandbox_id, "run")
         request = replace(request, background=True, env={**self.env, **request.env})
         message, script = running.request(pass_.action_id, request)
+        await self._pin(pass_.action_id, request)
         await self._told(Ask(message, (script, request.stdin)), answers.begun, within_s=ANSWER_S)
+
+    async def _pin(self, action_id: str, request: RunRequest) -> None:
+        if (script := request.script) is None:
+            return
+        ask = Ask({"op": "pin", "id": action_id, "path": script.path, "sha256": script.sha256})
+        try:
+            await self._told(ask, answers.pinned, within_s=PIN_S)
+        except Overdue as error:  # nothing has been started
+            raise Busy(
+                f"{script.path} could not be bound to this run in {PIN_S:g} s, so it was not started."
+            ) from error
 
     async def send(self, pass_: "Pass", command_id: str, data: bytes, *, end: bool) -> None:
         """To the stdin of a command in the background, then its end if `end`. Asked twice, it is sent once. Refusal:
@@ -204,10 +219,10 @@ class Box:
         pass_.spend(self.sandbox_id, "grep")
         return await self._link.guarded(searching.grep(self._link, request))
 
-    async def look(self, path: str, *, keep_bytes: int = KEEP_BYTES) -> Seen | None:
+    async def look(self, path: str, *, keep_bytes: int = KEEP_BYTES, most_bytes: int = REPLACED_BYTES) -> Seen | None:
         """What a write to `path` would replace; None when nothing is there. Changes nothing, so it takes no Pass: the
-        gate's proposals are made with it. FileError when `agent` may not read it, it is no file, is too large to
-        be replaced, or a link leads to where nothing is."""
+        gate's proposals are made with it. FileError when `agent` may not read it, it is no file, has more than
+        `most_bytes`, or a link leads to where nothing is."""
         try:
             file = await self._link.guarded(FileRead.open(self._link, path))
         except FileError as error:
@@ -218,11 +233,20 @@ class Box:
                 raise FileError("bad_path", why, path=path) from error
             return None
         try:
-            size, kept = await _seen(file, keep_bytes)
+            size, kept = await _seen(file, keep_bytes, most_bytes)
         finally:
             await file.close()
         assert file.sha256 is not None
         return Seen(file.path, size, file.mode, file.sha256, kept, names=file.names, is_sealed=file.is_sealed)
+
+    async def has(self, path: str) -> bool:
+        """Whether a file is there that `agent` may read. No Pass, as for `look`."""
+        try:
+            file = await self._link.guarded(FileRead.open(self._link, path, limit=0))
+        except FileError:
+            return False
+        await file.close()
+        return True
 
     async def resume(
         self, pass_: "Pass", sink: Sink, *, have: Mapping[StreamName, int] | None = None
@@ -326,25 +350,25 @@ def _oom_awaited_s(result: RunResult) -> float:
     return min(max(result.duration_ms / 2000, OOM_AWAITED_S), OOM_AWAITED_MOST_S)
 
 
-async def _seen(file: FileRead, keep_bytes: int) -> tuple[int, bytes | None]:
+async def _seen(file: FileRead, keep_bytes: int, most_bytes: int) -> tuple[int, bytes | None]:
     """How much there was, and the content if it is short. The size told at first is not believed: it may grow."""
-    _check_replaceable(file, file.size)
+    _check_size(file, file.size, most_bytes)
     size, content = 0, bytearray()
     async with aclosing(file.chunks()) as chunks:
         async for chunk in chunks:
             size += len(chunk)
-            _check_replaceable(file, size)
+            _check_size(file, size, most_bytes)
             if size <= keep_bytes:
                 content += chunk
     return size, bytes(content) if size <= keep_bytes else None
 
 
-def _check_replaceable(file: FileRead, size: int) -> None:
+def _check_size(file: FileRead, size: int, most_bytes: int) -> None:
     """All of it has to come here to be hashed, and somebody waits for that."""
-    if size > REPLACED_BYTES:
+    if size > most_bytes:
         raise FileError(
             "too_large",
-            f"{file.path} has {size} bytes. A write that is reviewed replaces at most {REPLACED_BYTES}: remove the "
+            f"{file.path} has {size} bytes. A write that is reviewed replaces at most {most_bytes}: remove the "
             "file with a command first.",
             path=file.path,
         )

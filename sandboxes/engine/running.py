@@ -37,6 +37,8 @@ def request(command_id: str, asked: RunRequest) -> tuple[dict[str, Any], bytes]:
         "as_root": asked.as_root,
         "script_bytes": len(script),
     }
+    if asked.script is not None:
+        message["pinned"] = True
     return message, script
 
 

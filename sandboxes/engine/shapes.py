@@ -84,8 +84,17 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Script:
+    """A file that a command runs: its real path, and the SHA-256 of the text that a person saw."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class RunRequest:
-    """A command. `bash -c` with a text too long for an argument is passed another way, with the same effect.
+    """A command. `bash -c` with a text too long for an argument is passed another way, with the same effect. Its
+    `script` stays those bytes until nothing of the command is left, or it does not start: FileError `script_changed`.
 
     In the background it may have no `timeout_s`, and its stdin stays open after what is given here. As root it has no
     capability, and no variable of the sandbox: whoever made the sandbox chose those."""
@@ -97,6 +106,7 @@ class RunRequest:
     stdin: bytes = b""
     background: bool = False
     as_root: bool = False
+    script: Script | None = None
 
 
 @dataclass(frozen=True)

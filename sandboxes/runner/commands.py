@@ -39,6 +39,7 @@ class Command:
         self.ref: int | None = None
         self.result: dict[str, Any] | None = None
         self.tree_empty = False
+        self.is_pinned = False  # its script is held until its tree is empty
         self.streams: tuple[Stream, ...] = ()
         self._loop = loop
         self._guard = guard
@@ -279,6 +280,9 @@ class Command:
             return
         if (self._timed_out or self._stopped) and not self.tree_empty:
             return
+        if self.is_pinned and not self.tree_empty and time.monotonic() - self._exited_at < QUIET_S:
+            self._loop.later(QUIET_S, self._check)
+            return
         if any(stream.open for stream in self.streams):
             now = time.monotonic()
             quiet_s = now - max(self._read_at, self._exited_at)
@@ -288,7 +292,10 @@ class Command:
                 self._loop.later(min(QUIET_S - quiet_s, DRAIN_S), self._check)
                 return
         self._is_swept = True
-        self._guard.after_command(self._finish)
+        if self.is_pinned:  # whoever hears of its end can change its script
+            self._guard.when_done(partial(self._guard.after_command, self._finish))
+        else:
+            self._guard.after_command(self._finish)
 
     def _finish(self, protected: dict[str, Any]) -> None:
         """`protected`: what the result says of protected files that are new."""

@@ -14,9 +14,10 @@ from .files import Refused, named, refusal
 from .hints import Any, T
 from .packages import Packages
 from .paths import BUILT_IN, Content, Protection
+from .pinning import Pins
 from .putting import Hold, Nobody, again
 from .remembering import Remembered
-from .sealing import Seals
+from .sealing import COVERED, Seals
 from .stillness import World
 from .sweeping import Found, Sweeper
 
@@ -39,6 +40,7 @@ class Guard:
         self.post: Callable[[Callable[[], None]], None] = lambda call: call()
         self.world: World | Nobody = Nobody()
         self._seals = Seals(roots)
+        self._pins = Pins(self._seals)
         self._roots = roots
         self._sweeper: Sweeper | None = None
         self._remembered = Remembered()
@@ -50,9 +52,11 @@ class Guard:
         self._lock = threading.Lock()
         self._may_mount, self._is_ready = threading.Event(), threading.Event()
 
-    def start(self, remembered: Remembered) -> None:
-        """Before PID 1 gives up its right to mount; returns when the thread has what it needs of it."""
+    def start(self, remembered: Remembered, copies: int) -> None:
+        """Before PID 1 gives up its right to mount; returns when the thread has what it needs of it. `copies`: the
+        open folder for those of pinned scripts."""
         self._remembered = remembered
+        self._pins = Pins(self._seals, copies)
         threading.Thread(target=self._work, daemon=True, name="guard").start()
         self._may_mount.wait()
 
@@ -87,6 +91,8 @@ class Guard:
                 raise Refused("protected_path", f"{where} is protected ({what}): it can be read, and never written")
             if path in self._seals:
                 raise Refused("protected_path", f"{where} is sealed: it can be read, and written after {UNSEAL}")
+            if self._seals.is_covered(path):
+                raise Refused("busy", COVERED)
 
     def is_sealed(self, path: str) -> bool:
         return path in self._seals
@@ -160,6 +166,17 @@ class Guard:
     def unseal(self, path: str, then: Callable[[dict[str, Any]], None]) -> None:
         """A result: where it was, and whether there was a seal."""
         self._do(lambda: self._unseal(path), {}, then)
+
+    def pin(self, run: str, path: str, sha256: str, then: Callable[[dict[str, Any]], None]) -> None:
+        """Before that run is started: its script stays as it is, which has that hash, until `release`."""
+        self._do(lambda: self._pin(run, path, sha256), {}, then)
+
+    def when_done(self, then: Callable[[], None]) -> None:
+        """`then`, on the loop, after all that the thread was given before."""
+        self._do(dict, {}, lambda told: then())
+
+    def release(self, run: str) -> None:
+        self._jobs.put(lambda: _kept(lambda: self._pins.release(run), None))
 
     def obey(self, protection: Protection, then: Callable[[dict[str, Any]], None]) -> None:
         """From now on; seals what it adds, and lifts what it exempts."""
@@ -258,6 +275,13 @@ class Guard:
             self._forget(real)
         return {"ok": {"path": real, "was_sealed": was_sealed}}
 
+    def _pin(self, run: str, path: str, sha256: str) -> dict[str, Any]:
+        try:
+            self._pins.pin(run, path, sha256, self.world)
+        except (OSError, Refused) as error:
+            return refusal(error, path)
+        return {"ok": {}}
+
     def _forget(self, path: str) -> None:
         self._told -= {(path, True), (path, False)}
 
@@ -279,7 +303,7 @@ class Guard:
     def _lifted(self, path: str) -> bool:
         try:
             return self._seals.lift(path)
-        except OSError as error:
+        except (OSError, Refused) as error:
             _complain(error)
             return False
 
@@ -299,5 +323,5 @@ def _kept(act: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
-def _complain(error: OSError) -> None:
+def _complain(error: Exception) -> None:
     os.write(2, f"runner: protected files: {error!r}\n".encode("utf-8", "replace"))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from . import asked, frames, keepers, remembering, resolving, rights
+from . import asked, frames, keepers, pinning, remembering, resolving, rights
 from .channel import Channel
 from .commands import Command
 from .files import Pool, Transfer
@@ -29,6 +29,8 @@ WARM_DELAY_S = 0.5
 COLLECT_S = 5.0
 READY_S = 0.02
 """After a command's end, unless the host has stored it by then: a new keeper would take the processor from that."""
+PINNED_S = 60.0
+"""How long a pinned script waits for its run."""
 WARMED = (f"{__package__}.listing", f"{__package__}.copying", "hashlib")
 """What files need, the last first."""
 TOO_MANY = (
@@ -60,9 +62,10 @@ class Runner:
         self._processes, self._open_files = int(settings["processes"]), int(settings["open_files"])
         self._reads: dict[int, Transfer] = {}
         self._writes: dict[int, Transfer] = {}
-        self._orders = {"stop": self._stop, "empty": self._empty, "protect": self._protect}
+        self._orders = {"stop": self._stop, "empty": self._empty, "protect": self._protect, "pin": self._pin}
         self._acts = {"run": self._run, "stdin": self._stdin, "unseal": self._unseal}
         self._exemption: dict[str, float] = {}
+        self._pinned: set[str] = set()  # runs whose script is bound
         self._turn = 0
         self._pumping = self._collecting = False
         self.pool = Pool(self.loop, self.pump, self._tell, guard)
@@ -225,7 +228,32 @@ class Runner:
             return True
         return False
 
+    def _pin(self, ref: int, message: dict[str, Any]) -> None:
+        run, tell = message["id"], self._to_this_client(partial(self._answer, ref))
+        if self.jobs.find(run) or self.jobs.settled(run):  # asked again, and whatever became of its script: it has run
+            tell({"ok": {}})
+            return
+
+        def pinned(told: dict[str, Any]) -> None:
+            if "ok" in told:
+                self._pinned.add(run)
+                self.loop.later(PINNED_S, partial(self._unpin_unused, run))
+            tell(told)
+
+        self.guard.pin(run, message["path"], message["sha256"], pinned)
+
+    def _unpin_unused(self, run: str) -> None:
+        if self.jobs.find(run) is None:
+            self._unpin(run)
+
+    def _unpin(self, run: str) -> None:
+        self._pinned.discard(run)  # at once: the guard may be busy, and a run that comes now must not start
+        self.guard.release(run)
+
     def _run(self, ref: int, message: dict[str, Any], attached: bytes) -> None:
+        if (is_pinned := message.get("pinned") is True) and message["id"] not in self._pinned:
+            self._answer(ref, _error("busy", "Its script is not bound to it any more, so it was not started."))
+            return
         if not self.jobs.has_room:
             self._answer(ref, _error("too_many_commands", TOO_MANY))
             return
@@ -236,12 +264,15 @@ class Runner:
             stdin=attached[size:], script=attached[:size], stdin_stays_open=background, as_root=message["as_root"],
         )  # fmt: skip
         command = Command(self.loop, self.guard, message["id"], self.pump)
+        command.is_pinned = is_pinned
         try:
             command.start(self.keepers, order, None if timeout_s is None else float(timeout_s))
         except OSError as error:
             self._answer(ref, _error("sandbox_error", f"The command was not started: {os.strerror(error.errno or 0)}."))
             return
         self.jobs.add(command)
+        if is_pinned:
+            command.when_empty(lambda killed: self._unpin(command.id))
         if not self._collecting:
             self._collecting = True
             self.loop.later(COLLECT_S, self._collect)
@@ -342,7 +373,7 @@ def prepare(volume: str, resolvers: str, guard: Guard) -> None:
     os.makedirs(hidden, mode=0o555, exist_ok=True)
     # gVisor shows PID 1 with its environment and open files to all; in a /proc mounted anew still. No secret is there.
     rights.bind(hidden, "/proc/1")
-    guard.start(remembering.opened(volume))
+    guard.start(remembering.opened(volume), pinning.opened(volume))
     rights.keep_only_what_keepers_need()
 
 

@@ -9,18 +9,23 @@ the mount, but not before it looks at the mode, which nobody can change through 
 
 A pin keeps a folder from being renamed. Who stood in it before it was pinned still sees what lies below that mount, so
 a file is sealed there too, in each layer of each folder above it.
+
+A cover is a file of ours mounted read-only in the place of another, for as long as a command runs it.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from . import rights
+from .files import Refused
 
 MOST_SEALS = 1000
 MOST_PINS = 2000
 """Of what commands made. What a person put there has as much room again for itself."""
+COVERED = "a command that a person approved runs it now; wait for that command, or stop it"
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -33,6 +38,7 @@ class Seals:
         self._pins: dict[str, int] = {}  # folder → itself, below the pin
         self._sealed: dict[str, int] = {}  # path → its mode before
         self._firm: set[str] = set()  # of these, those that a person put there
+        self._covered: set[str] = set()
 
     def __contains__(self, path: str) -> bool:
         return path in self._sealed
@@ -44,8 +50,8 @@ class Seals:
         """Those that no person put there."""
         return [path for path in self._sealed if path not in self._firm]
 
-    def below(self, folder: str) -> list[str]:
-        return [path for path in self._sealed if path.startswith(folder + "/")]
+    def is_covered(self, path: str) -> bool:
+        return path in self._covered
 
     def can_hold(self, path: str) -> bool:
         """Whether it lies where there are seals."""
@@ -64,12 +70,13 @@ class Seals:
         """Whether it is sealed now; `firm`: a person put it there. Not a link, a folder, what lies outside the
         roots, and what has another name too: through that one it could still be written."""
         root = self._root_of(path)
-        if root is None or (path not in self._sealed and not self._has_room(firm)):
+        if root is None or path in self._covered or (path not in self._sealed and not self._has_room(firm)):
             return False
         make_passable(root, os.path.dirname(path))
         if path not in self._sealed:
-            with suppress(OSError), _opened(root, _FOLDER) as top:
-                self._seal(root, top, path[len(root) + 1 :].split("/"))
+            names = path[len(root) + 1 :].split("/")
+            with suppress(OSError), self._reached(root, names[:-1]) as folder:
+                self._seal(root, folder, names)
         if firm and path in self._sealed:
             self._firm.add(path)
         return path in self._sealed
@@ -79,24 +86,29 @@ class Seals:
             return True  # who remembers them counts them
         return len(self._sealed) - len(self._firm) < MOST_SEALS and len(self._pins) < MOST_PINS
 
-    def _seal(self, root: str, top: int, names: list[str]) -> None:
-        folder, at = root, os.dup(top)
+    @contextmanager
+    def _reached(self, root: str, names: Sequence[str]) -> Iterator[int]:
+        """That folder, open, and each one on the way to it pinned."""
+        folder, at = root, os.open(root, _FOLDER)
         try:
-            for name in names[:-1]:
+            for name in names:
                 folder = f"{folder}/{name}"
                 below, at = at, self._pinned(at, folder, name)
                 os.close(below)
-            found = os.stat(names[-1], dir_fd=at, follow_symlinks=False)
-            if not _is_alone(found):
-                return
-            mode = _take_write_bits(at, names[-1], found)
-            if not _mount_all([*self._layers(root, names), (at, names[-1])], found):
-                os.chmod(names[-1], mode, dir_fd=at)
-                return
-            self._sealed["/".join([root, *names])] = mode
+            yield at
         finally:
             os.close(at)
             os.chdir("/")
+
+    def _seal(self, root: str, at: int, names: list[str]) -> None:
+        found = os.stat(names[-1], dir_fd=at, follow_symlinks=False)
+        if not _is_alone(found):
+            return
+        mode = _take_write_bits(at, names[-1], found)
+        if not _mount_all([*self._layers(root, names), (at, names[-1])], found):
+            os.chmod(names[-1], mode, dir_fd=at)
+            return
+        self._sealed["/".join([root, *names])] = mode
 
     def _pinned(self, above: int, folder: str, name: str) -> int:
         """The folder as it is reached from now on."""
@@ -120,7 +132,9 @@ class Seals:
             yield self._pins[folder], "/".join(names[upto:])
 
     def lift(self, path: str) -> bool:
-        """Whether there was a seal. Pins that hold nothing any more go too."""
+        """Whether there was a seal. Pins that hold nothing any more go too. Raises Refused while it is covered."""
+        if path in self._covered:
+            raise Refused("busy", COVERED)
         if path not in self._sealed:
             return False
         root = self._root_of(path)
@@ -134,12 +148,45 @@ class Seals:
         rights.unmount(path)
         os.chmod(path, self._sealed.pop(path) | stat.S_IWUSR)
         self._firm.discard(path)
-        for upto in range(len(names) - 1, 0, -1):
-            self._unpin("/".join([root, *names[:upto]]))
+        self._let_go(path)
         return True
 
+    def cover(self, path: str, source: int, name: str) -> None:
+        """The file `name` of the open folder `source` stands at `path` until `uncover`, read-only, and no folder above
+        it can be moved. To be asked while all else is still: a link put there meanwhile would be followed. OSError,
+        and then nothing is other than before."""
+        root = self._root_of(path)
+        assert root is not None
+        make_passable(root, os.path.dirname(path))
+        self._covered.add(path)
+        try:
+            with self._reached(root, path[len(root) + 1 :].split("/")[:-1]):
+                os.fchdir(source)
+                _mount_over(name, path)
+        except OSError:
+            self._covered.discard(path)
+            self._let_go(path)
+            raise
+
+    def uncover(self, path: str) -> None:
+        root = self._root_of(path)
+        assert root is not None
+        make_passable(root, os.path.dirname(path))
+        rights.unmount(path)
+        self._covered.discard(path)
+        self._let_go(path)
+
+    def _let_go(self, path: str) -> None:
+        """Of the folders above, the last first."""
+        root = self._root_of(path)
+        while root is not None and (path := os.path.dirname(path)) != root:
+            self._unpin(path)
+
+    def _holds(self, folder: str) -> bool:
+        return any(path.startswith(folder + "/") for path in (*self._sealed, *self._covered))
+
     def _unpin(self, folder: str) -> None:
-        if folder in self._pins and not self.below(folder):
+        if folder in self._pins and not self._holds(folder):
             with suppress(OSError):  # somebody stands in it: it stays pinned
                 rights.unmount(folder, in_use=False)
                 os.close(self._pins.pop(folder))
@@ -158,15 +205,6 @@ def make_passable(root: str, folder: str) -> None:
             found = os.lstat(at)
             if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o700 != 0o700:
                 os.chmod(at, stat.S_IMODE(found.st_mode) | 0o700)
-
-
-@contextmanager
-def _opened(path: str, flags: int) -> Iterator[int]:
-    fd = os.open(path, flags)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 def _is_alone(known: os.stat_result) -> bool:
@@ -202,6 +240,18 @@ def _mount_read_only(layer: int, rest: str, found: os.stat_result) -> bool:
     rights.make_read_only(rest)
     now = os.stat(rest, follow_symlinks=False)
     return os.path.samestat(found, now) and _is_alone(now) and not now.st_mode & 0o222
+
+
+def _mount_over(name: str, path: str) -> None:
+    """`name`, here, at `path`, and nowhere else."""
+    rights.bind(name, path)
+    try:
+        rights.make_read_only(path)
+        if not os.path.samestat(os.stat(name), os.stat(path, follow_symlinks=False)):
+            raise OSError(errno.EBUSY, f"{path} changed while it was covered")
+    except OSError:
+        rights.unmount(path)
+        raise
 
 
 def _undo(done: Sequence[tuple[int, str]]) -> None:

@@ -1,11 +1,14 @@
 """Run a command as `agent`, in `/work`, without a terminal. Its result is numbers; what it prints goes to outputs."""
 
+import posixpath
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from approvals import payloads
+from approvals import payloads, shell
 from console.workspaces.errors import Invalid
 from console.workspaces.models import Agent
+from sandboxes.errors import FileError
 
 from . import arguments as check
 
@@ -67,22 +70,55 @@ def _what(command: object, argv: object) -> dict[str, Any]:
     return {"argv": words}
 
 
-def command_line(arguments: Mapping[str, Any]) -> list[str]:
+def read(arguments: Mapping[str, Any]) -> shell.Read:
     if "argv" in arguments:
-        return list(arguments["argv"])
-    return [*SHELL, payloads.content(arguments["command"]).decode()]
+        return shell.read_argv(arguments["argv"])
+    return shell.read(payloads.content(arguments["command"]).decode())
+
+
+def script_of(arguments: Mapping[str, Any]) -> shell.Script:
+    """Of a command that is bound to one. Needs no process, which might fail. FileError when this version reads the line
+    in another way than the one that bound it."""
+    if script := shell.likely_script(read(arguments)):
+        return script
+    raise FileError("script_changed", "Which script this runs is read in another way now. Propose it again.", path="")
+
+
+def named(arguments: Mapping[str, Any], script: shell.Script) -> str:
+    """The file as the command names it, absolute; `..` is left for who follows links."""
+    path = posixpath.join(arguments["cwd"], script.word)
+    return path if ".." in path.split("/") else posixpath.normpath(path)
+
+
+def command_line(arguments: Mapping[str, Any], bound: Mapping[str, Any] | None = None) -> list[str]:
+    """`bound`: the script whose text was approved. Where a link or `..` leads to it, which anybody could turn in the
+    last moment, it is named by its real path."""
+    words, line = list(arguments.get("argv", ())), ""
+    if not words:
+        line = payloads.content(arguments["command"]).decode()
+    if bound and not is_straight(arguments, script := script_of(arguments), bound["path"]):
+        words = [*script.argv]
+        words[script.at] = bound["path"]
+        line = line and shlex.join(words)
+    return [*SHELL, line] if line else words
+
+
+def is_straight(arguments: Mapping[str, Any], script: shell.Script, real: str) -> bool:
+    """Whether neither a link nor `..` is on the way."""
+    return named(arguments, script) == real
 
 
 async def execute(pass_: "Pass", box: "Box", outputs: "Outputs") -> dict[str, Any]:
-    from sandboxes.engine import RunRequest
+    from sandboxes.engine import RunRequest, Script
 
-    arguments = pass_.arguments
+    arguments, bound = pass_.arguments, pass_.script
     request = RunRequest(
-        argv=command_line(arguments),
+        argv=command_line(arguments, bound),
         cwd=arguments["cwd"],
         env=dict(arguments["env"]),
         stdin=payloads.content(arguments["stdin"]),
         timeout_s=arguments["timeout_s"],
+        script=Script(bound["path"], bound["sha256"]) if bound else None,
     )
     if arguments.get("background"):
         await box.start(pass_, request)

@@ -45,6 +45,7 @@ async def test_an_action_says_all_that_the_contract_names(ask, place, pending):
         "id", "status", "tool", "arguments", "environment", "digest", "reason", "agent_id", "conversation",
         "parent_action", "sandbox_id", "flags", "approvals_needed", "decisions", "created_at", "expires_at",
         "plan_id", "plan_place", "decided_at", "started_at", "ended_at", "escalated_at", "joined", "outcome",
+        "script",
     }  # fmt: skip
     assert (found["status"], found["outcome"], found["decisions"]) == ("pending", None, [])
     assert (found["conversation"], found["parent_action"], found["reason"]) == ("c1", "act_0", "why")

@@ -53,6 +53,7 @@ def test_a_call_of_a_vector_is_proposed_under_its_digest(vector) -> None:
     proposal = Proposal(
         caller=caller, sandbox_id="sbx_1", tool=vector["tool"], tool_version=module.VERSION, kind=module.KIND,
         arguments=module.validate(sent(vector), agent), profile=vector["profile"], bases=vector["bases"],
+        script=vector["script"],
     )  # fmt: skip
     assert proposal.digest() == vector["digest"]
 

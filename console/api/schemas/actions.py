@@ -23,6 +23,14 @@ class Decision(Answer):
     reset: bool = Field(description="True when the call was edited since: it is of another text and does not count.")
 
 
+class Script(Answer):
+    """A file whose text a person sees, and no other bytes of which run."""
+
+    path: str = Field(description="Absolute, links resolved.")
+    sha256: str
+    size: int
+
+
 class Action(Answer):
     id: str
     status: ActionStatus
@@ -31,6 +39,7 @@ class Action(Answer):
     environment: dict[str, str] = Field(
         description="What a command is given: its sandbox's variables, and over them its own. The digest binds both."
     )
+    script: Script | None = Field(description="The file that a command runs, where the digest binds it.")
     digest: str
     reason: str
     agent_id: str | None
