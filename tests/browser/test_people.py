@@ -1,5 +1,6 @@
 """Colleagues on one console: ticks that stay while they come and go, and a reviewer who is away."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.site import AgentSide, Site
 from tests.browser.test_card import cancel
 from tests.browser.test_fatigue import Window, wait_together
+from tests.browser.test_review import approve, waits
 
 
 def box(page: Page, action: str):
@@ -52,3 +54,33 @@ def test_a_reviewer_says_that_they_are_away_and_that_they_are_back(site: Site, w
     expect(page.locator("#away")).to_contain_text("Ines is told in your place")
     page.get_by_role("button", name="I am back").click()
     expect(page.get_by_label("Until, in UTC")).to_be_visible()
+
+
+@pytest.fixture
+def by_two(site: Site) -> Iterator[None]:
+    """Calls of the agent take two approvals."""
+    change = """
+from console.workspaces import agents
+from console.workspaces.models import Agent
+agents.change_tools(Agent.objects.get(workspace_id=%r, name="first-agent"), by=None, approvals_needed=%d)
+"""
+    site.shell(change % (site.known["home"], 2))
+    yield
+    site.shell(change % (site.known["home"], 1))
+
+
+def test_after_the_last_approval_a_card_goes_on_to_its_outcome_and_offers_deny_no_more(
+    site: Site, window: Window, agent: AgentSide, by_two: None
+) -> None:
+    bob, ines, answer = window("bob"), window("ines"), agent.run("echo by two")
+    action = waits(agent, answer)
+    for page in (bob, ines):
+        page.goto(site.page("queue", action))
+    approve(bob)
+    expect(ines.locator("#votes")).to_contain_text("1 of 2 approved, by Bob")
+    approve(ines)
+    assert answer.result(timeout=30).json()["stdout"] == "by two\n"
+    for page in (bob, ines):
+        expect(page.locator("#outcome")).to_have_attribute("data-status", "succeeded")
+        expect(page.locator("form.decide")).to_have_count(0)
+        expect(page.locator("#outcome")).to_contain_text("by two")
