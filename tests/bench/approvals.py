@@ -56,7 +56,7 @@ for each in reviewers:
 agents = [people.agent(home, f"asking{number}") for number in range(int(sys.argv[2]))]
 asking = [keys.make_agent_key(agent, name="asking", by=None)[1] for agent in agents]
 print(json.dumps({"workspace": home.pk, "cookie": settings.SESSION_COOKIE_NAME, "sessions": cookies,
-                  "members": [each.pk for each in reviewers], "asking": asking}))
+                  "asking": asking}))
 """
 WAITING = """
 import json, sys
@@ -89,7 +89,6 @@ class Site:
     workspace: str
     cookie: str
     sessions: list[str]
-    members: list[str]
     asking: list[str]
     waiting: list[list[str]] = field(default_factory=list)  # key and action of each agent
 
@@ -105,8 +104,7 @@ class Site:
             self.waiting += _run(self.served, WAITING, len(self.waiting), agents, EACH)
 
     def reviewer(self, number: int) -> Reviewer:
-        cookies = {self.cookie: self.sessions[number]}
-        return Reviewer(self.served.url, self.workspace, self.members[number], cookies)
+        return Reviewer(self.served.url, self.workspace, {self.cookie: self.sessions[number]})
 
     def rss_mb(self) -> float:
         return int(Path(f"/proc/{self.pid}/status").read_text().split("VmRSS:")[1].split()[0]) / 1024

@@ -41,15 +41,14 @@ class Moments:
 class Reviewer:
     """One page: its list, the card that is open on it, and its socket. Times are `perf_counter`'s."""
 
-    def __init__(self, url: str, workspace: str, member: str, cookies: dict[str, str]) -> None:
-        self.queue, self.member = f"/w/{workspace}/queue", member
-        self.url, self.workspace = url, workspace
+    def __init__(self, url: str, workspace: str, cookies: dict[str, str]) -> None:
+        self.url, self.workspace, self.queue = url, workspace, f"/w/{workspace}/queue"
         self.http = httpx.AsyncClient(
             base_url=url, cookies=cookies, limits=AT_ONCE, timeout=HELD_S, trust_env=False, headers={"Origin": url}
         )
         self.rows: dict[str, str] = {}  # id -> status, as shown
         self.waits: set[str] = set()
-        self.card, self.seq, self.fetched = "", 0, 0
+        self.card, self.seq = "", 0
         self.heard, self.drawn = Moments(), Moments()  # that the socket said so; that its row did
         self.lookers: dict[str, list[str]] = {}
         self._loading: dict[str, asyncio.Task[None]] = {}
@@ -171,7 +170,6 @@ class Reviewer:
     async def _page(self, address: str) -> str:
         answer = await self.http.get(address, headers={"HX-Request": "true"} if "part=" in address else {})
         assert answer.status_code == 200, f"{address}: {answer.status_code}"
-        self.fetched += 1
         return answer.text
 
     def _later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
