@@ -1,6 +1,15 @@
 import pytest
+from django.contrib.contenttypes.management import create_contenttypes
+from django.db.models.signals import post_migrate
 
 from tests import people
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup):
+    """After each test with commits Django would fill two tables of its own that nothing here reads."""
+    assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+    assert post_migrate.disconnect(create_contenttypes)
 
 
 @pytest.fixture
