@@ -286,7 +286,9 @@ def outdated() -> list[str]:
 
 
 def supersede_outdated() -> int:
-    return sum(_settings_changed(action) for action in Action.objects.filter(pk__in=outdated()).select_related("agent"))
+    # Pending once more: somebody may have ended one between the two questions.
+    found = Action.objects.pending().filter(pk__in=outdated()).select_related("agent")
+    return sum(_settings_changed(action) for action in found)
 
 
 def _settings_changed(action: Action) -> bool:

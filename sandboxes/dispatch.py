@@ -26,7 +26,18 @@ from approvals.plans import order
 from console.workspaces import bus, db, ledger
 from console.workspaces.errors import SandgateError
 
-from . import answers, artifacts, commands, counters, drafting, lifecycle, protection, quarantine, reconciling, scripts
+from . import (
+    answers,
+    artifacts,
+    commands,
+    counters,
+    drafting,
+    lifecycle,
+    protection,
+    quarantine,
+    reconciling,
+    script_files,
+)
 from .begun import Begun
 from .boxes import STOPPED, Boxes
 from .engine import Box, Overdue
@@ -223,7 +234,7 @@ class Dispatcher:
             if now != base:
                 await self._give_back(action, box, path, is_linked=now == LINKED)
                 return True
-        return await scripts.went_stale(action, box)
+        return await script_files.went_stale(action, box)
 
     async def _is_elsewhere(self, action: Action, box: Box) -> bool:
         path = action.arguments["path"]

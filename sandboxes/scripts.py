@@ -1,9 +1,9 @@
 """The file that a command runs, where its words alone say which: its text is on the card, its hash in the digest, and
 no other bytes run. docs/decisions/028.
 
-Looks into the sandbox before anybody is asked, and again before an approved one starts; the runner looks last. What
-cannot be bound stays flagged as unpinned code, and asks as before. Must never ask the sandbox about what nobody will
-be asked about.
+Looks into the sandbox before anybody is asked; script_files.py looks again before an approved one starts, and the
+runner last. What cannot be bound stays flagged as unpinned code, and asks as before. Must never ask the sandbox about
+what nobody will be asked about.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ from dataclasses import replace
 
 from approvals import gate, payloads, shell
 from approvals.digest import reference
-from approvals.models import Action
 from console.workspaces import db
 
-from . import flagging, host
+from . import flagging, host, script_files
 from .engine import Box
-from .errors import FileError, SandboxError
+from .errors import SandboxError
 from .runner.guarding import ROOTS
 from .runner.pinning import SCRIPT_BYTES
 from .toolsets import run
 
 UNPINNED = "unpinned_code"
-CHANGED = "script_changed"
 DEEPEST = 40
 PROGRAMS_AT = ("/usr/bin", "/bin", "/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 """What comes before the home in PATH."""
@@ -58,7 +56,7 @@ async def _bound(
         box = await hub.boxes.ready_box(proposal.sandbox_id)
         path = run.named(proposal.arguments, script)
         real = posixpath.normpath(path)
-        path, content = (real, made[real]) if real in made else await _text(box, path)
+        path, content = (real, made[real]) if real in made else await script_files.text(box, path)
         if content is None or not _can_be_shown(path, content):
             return proposal, []
         program = await _is_of_the_image(box, script, content.decode())
@@ -68,14 +66,6 @@ async def _bound(
     flags += flagging.of(run.NAME, {"script": payloads.hold(content)}, None)
     proposal = replace(proposal, flags=tuple(dict.fromkeys(flags)))
     return replace(proposal, script={"path": path, **reference(content)}), [content]
-
-
-async def _text(box: Box, path: str) -> tuple[str, bytes]:
-    """Its real path, and what it holds. Raises FileError."""
-    seen = await box.look(path, keep_bytes=SCRIPT_BYTES, most_bytes=SCRIPT_BYTES)
-    if seen is None or seen.content is None:
-        raise FileError("file_not_found", f"{path}: there is no such file.", path=path)
-    return seen.path, seen.content
 
 
 def _can_be_shown(path: str, content: bytes) -> bool:
@@ -99,25 +89,3 @@ async def _is_of_the_image(box: Box, script: shell.Script, text: str) -> bool:
         if await box.has(f"{folder}/{name}"):
             return True
     return False
-
-
-async def went_stale(action: Action, box: Box) -> bool:
-    """Whether an approved action cannot start now: superseded when its script is not what was seen, tried again when it
-    is out of reach."""
-    if action.script is None:
-        return False
-    path = action.script["path"]
-    try:
-        path = run.named(action.arguments, run.script_of(action.arguments))
-        real, content = await _text(box, path)
-        is_same = (real, reference(content)["sha256"]) == (action.script["path"], action.script["sha256"])
-    except FileError:
-        is_same = False
-    except SandboxError:
-        return True
-    if not is_same:
-        why = (
-            f"Nothing was run. {path} is not the file any more that a person saw. Propose it again to show what it is."
-        )
-        await db.write(gate.supersede, action, why, code=CHANGED, path=path)
-    return not is_same

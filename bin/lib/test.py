@@ -39,8 +39,8 @@ TESTS = {
 TESTS["postgresql"] = [*TESTS["unit"], "-m", "database"]
 PARTS = ("lint", *TESTS)  # what runs when nothing is named
 # Each worker is a process with a state directory and an instance of its own, as two consoles on one machine are. A file
-# stays with one worker: its tests share sandboxes. A browser is enough for two cores by itself.
-TWO_WORKERS = ["-n", "2", "--dist", "loadfile"]
+# stays with one worker: its tests share sandboxes.
+WORKERS = ["-n", "2", "--dist", "loadfile"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -122,8 +122,7 @@ def run_tests(here: Place, part: str, more: list[str], env: Mapping[str, str]) -
     """Each part is a process of its own: what one leaves in a process (Playwright's loop) breaks another."""
     report = here.var / "reports" / f"{part}.xml"
     report.unlink(missing_ok=True)
-    workers = [] if part == "browser" else TWO_WORKERS
-    command: list[str | Path] = [BIN / "python", "-m", "pytest", *TESTS[part], f"--junitxml={report}", *workers, *more]
+    command: list[str | Path] = [BIN / "python", "-m", "pytest", *TESTS[part], f"--junitxml={report}", *WORKERS, *more]
     return succeeds(command, env) and none_skipped(report)
 
 

@@ -110,6 +110,18 @@ def test_new_settings_supersede_what_waits_and_nobody_can_approve_it_meanwhile(c
     action.refresh_from_db()
     of_other.refresh_from_db()
     assert (action.status, of_other.status) == ("superseded", "pending")
+
+
+def test_what_ends_while_it_is_found_outdated_stays_ended(cast, monkeypatch):
+    caller = cast.caller(cast.scout)
+    action = pending(caller)
+    agents.change_tools(cast.scout, by=None, write_mode="never")
+    found = gate.outdated()
+    assert found == [action.pk]
+    gate.cancel(action, by=caller)
+    monkeypatch.setattr(gate, "outdated", lambda: found)
+    assert gate.supersede_outdated() == 0
+    assert Action.objects.get().status == "cancelled"
     assert not Execution.objects.exists()
 
 
