@@ -13,7 +13,7 @@ from django.db import connection, connections
 from django.utils import timezone
 
 from approvals import decisions, gate
-from approvals.errors import AlreadyDecided, TooMany, WrongDigest
+from approvals.errors import AlreadyDecided, Outdated, TooMany, WrongDigest
 from approvals.models import Action, Decision, Execution
 from console.workspaces import agents, audit
 from console.workspaces.errors import IdempotencyMismatch
@@ -24,7 +24,7 @@ from tests.api.conftest import make_sandbox
 from tests.approvals.proposals import pending, run
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
-EXPECTED = (AlreadyDecided, WrongDigest, TooMany, IdempotencyMismatch)
+EXPECTED = (AlreadyDecided, Outdated, WrongDigest, TooMany, IdempotencyMismatch)
 
 
 class Crowd:
