@@ -11,7 +11,7 @@ from approvals import gate, payloads
 from approvals.models import Action
 from approvals.policy import Verdict
 from console.workspaces import db
-from sandboxes import host, scripts
+from sandboxes import host, script_files, scripts
 from sandboxes.engine import Seen
 from sandboxes.errors import BoxGone, FileError, SandboxError
 from sandboxes.runner.pinning import SCRIPT_BYTES
@@ -205,7 +205,7 @@ def waiting(cast, box) -> Action:
 
 
 def stale(action: Action, box: Box) -> tuple[bool, Action]:
-    answer = async_to_sync(scripts.went_stale)(action, box)
+    answer = async_to_sync(script_files.went_stale)(action, box)
     return answer, Action.objects.get(pk=action.pk)
 
 
