@@ -2,13 +2,13 @@
 
 On connect a snapshot with the number it is true at, then every change of the workspace by number, without a gap: a page
 that misses one connects anew; and which members look at which card, by their ids. Who is signed in and may look is
-asked again every few seconds. Must never take orders.
+asked again every few seconds, however far behind the page is. Must never take orders, nor stay open and say nothing.
 """
 
 import asyncio
+import logging
 import re
-from time import monotonic
-from typing import Any
+from typing import Any, Never
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
@@ -26,19 +26,22 @@ from .shell import LOOK
 CARD = re.compile(r"act_[0-9a-z]{1,36}")
 RECHECK_S = 3.0  # with the query and the close: gone within 5 s of losing the right
 SIGNED_OUT, NOT_YOURS = 4401, 4404
+FAILED = 4000  # the page connects anew; 1011 is not an application's to send
+
+_log = logging.getLogger(__name__)
 
 
 class Queue(AsyncJsonWebsocketConsumer):
     """One page's queue. `scope["user"]` is signed in and the Origin is ours: `console.signed_in` saw to it."""
 
-    pushing: asyncio.Task[None] | None = None
+    serving: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:  # not in disconnect(): a cancelled consumer never gets there
-            if self.pushing:
-                self.pushing.cancel()
+            if self.serving:
+                self.serving.cancel()
 
     async def connect(self) -> None:
         self.workspace_id: str = self.scope["url_route"]["kwargs"]["workspace_id"]
@@ -46,12 +49,31 @@ class Queue(AsyncJsonWebsocketConsumer):
         if not await db.read(_may_look, self.scope["user"], self.workspace_id):
             return await self.close()  # before accepting: 403, whether it is somebody else's or nobody's
         await self.accept()
-        self.pushing = asyncio.create_task(self._push())
+        self.serving = asyncio.create_task(self._serve())
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
         """Nothing that a page says here counts."""
 
-    async def _push(self) -> None:
+    async def _serve(self) -> None:
+        try:
+            code = await self._push_until_refused()
+        except Exception:
+            _log.exception("A page's socket failed and is closed; the page connects anew.")
+            code = FAILED
+        await self.close(code)
+
+    async def _push_until_refused(self) -> int:
+        """Asks beside the pushing, which a page that is slow to take it holds up."""
+        pushing = asyncio.create_task(self._push())
+        try:
+            while not (code := await self._refusal()):
+                if (await asyncio.wait([pushing], timeout=RECHECK_S / settings.TIMER_DIVISOR))[0]:
+                    pushing.result()  # it ends by failing only
+            return code
+        finally:
+            pushing.cancel()
+
+    async def _push(self) -> Never:
         me = await db.read(_member_id, self.scope["user"], self.workspace_id)
         topics = (f"workspace:{self.workspace_id}", looking.topic(self.workspace_id))
         with (
@@ -62,12 +84,9 @@ class Queue(AsyncJsonWebsocketConsumer):
             seq, waiting = await db.read(_snapshot, self.workspace_id)
             await self.send_json({"snapshot": seq, "open": waiting})
             shown: dict[str, list[str]] = {}
-            while not (code := await self._refusal()):
-                again_at = monotonic() + RECHECK_S / settings.TIMER_DIVISOR
-                while (left_s := again_at - monotonic()) > 0:
-                    seq, shown = await self._tell(changes, seq, shown, me)
-                    await bell.wait_s(left_s)
-        await self.close(code)
+            while True:
+                seq, shown = await self._tell(changes, seq, shown, me)
+                await bell.wait_s(RECHECK_S / settings.TIMER_DIVISOR)
 
     async def _tell(
         self, changes: tail.Tail, seq: int, shown: dict[str, list[str]], me: str

@@ -8,9 +8,10 @@ import pytest
 from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
+from django.db import OperationalError
 
 from approvals import decisions
-from console.pages import sockets
+from console.pages import sockets, tail
 from console.signed_in import SameOrigin, SignedIn
 from console.workspaces import db, permissions
 from tests.approvals.proposals import pending
@@ -154,6 +155,58 @@ def test_losing_the_right_closes_the_socket(committed_cast, browser, loss, codes
             assert await closed(socket) in codes
 
     asyncio.run(story())
+
+
+async def more_without_end(self: tail.Tail, seq: int) -> list[tuple[int, str]]:
+    await asyncio.sleep(0)
+    return [(seq + number, "{}") for number in range(1, tail.READ + 1)]
+
+
+async def untaken(self: sockets.Queue, *args: Any, **kwargs: Any) -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(("owner", "name", "held_up"), [
+    (tail.Tail, "after", more_without_end),
+    (sockets.Queue, "send", untaken),
+])  # fmt: skip
+def test_a_page_that_lags_behind_loses_its_socket_with_the_right(
+    committed_cast, browser, monkeypatch, owner, name, held_up
+) -> None:
+    client = browser(committed_cast.bob)
+
+    async def story() -> None:
+        async with opened(client, committed_cast.workspace) as socket:
+            await socket.receive_json_from(timeout=10)
+            monkeypatch.setattr(owner, name, held_up)
+            await db.write(pending, caller)
+            await db.write(sign_out, committed_cast, client)
+            async with asyncio.timeout(10):
+                assert await closed(socket) == sockets.SIGNED_OUT
+
+    caller = committed_cast.caller(committed_cast.scout)
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("owner", "name"), [
+    (sockets, "_member_id"), (sockets, "_snapshot"), (sockets, "user_of"), (tail.Tail, "after")
+])  # fmt: skip
+def test_a_socket_that_fails_is_closed_so_that_its_page_connects_anew(
+    committed_cast, browser, monkeypatch, caplog, owner, name
+) -> None:
+    client = browser(committed_cast.bob)
+
+    def unreadable(*asked: Any, **more: Any) -> None:
+        raise OperationalError("disk I/O error")
+
+    async def story() -> None:
+        async with opened(client, committed_cast.workspace) as socket:
+            assert await closed(socket) == sockets.FAILED
+
+    monkeypatch.setattr(owner, name, unreadable)
+    asyncio.run(story())
+    assert sockets.FAILED < 4400  # from there on the page is loaded anew
+    assert "disk I/O error" in caplog.text
 
 
 def test_what_a_page_says_here_counts_for_nothing(committed_cast, browser) -> None:
