@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from approvals import gate, payloads, shell
 from approvals.digest import reference
@@ -46,26 +46,59 @@ async def bound(
     if script is None:
         return proposal, []
     hub = host.hub()
-    return await hub.ask(_bound(hub, proposal, script, made or {}))
-
-
-async def _bound(
-    hub: host.Hub, proposal: gate.Proposal, script: shell.Script, made: Mapping[str, bytes | None]
-) -> tuple[gate.Proposal, list[bytes]]:
     try:
-        box = await hub.boxes.ready_box(proposal.sandbox_id)
-        path = run.named(proposal.arguments, script)
-        real = posixpath.normpath(path)
-        path, content = (real, made[real]) if real in made else await script_files.text(box, path)
-        if content is None or not _can_be_shown(path, content):
-            return proposal, []
-        program = await _is_of_the_image(box, script, content.decode())
+        found = await hub.ask(_look(hub, proposal, script, made or {}))
     except SandboxError:  # not there, no file, too long, or out of reach
         return proposal, []
-    flags = [flag for flag in proposal.flags if flag != UNPINNED or not program]
-    flags += flagging.of(run.NAME, {"script": payloads.hold(content)}, None)
-    proposal = replace(proposal, flags=tuple(dict.fromkeys(flags)))
-    return replace(proposal, script={"path": path, **reference(content)}), [content]
+    # A hostile text takes a second to read: on the hub's loop every sandbox would wait for it.
+    return await asyncio.to_thread(_bound, proposal, found) if found else (proposal, [])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """`path`: the real one; `is_by_image`: what reads it is no code of the workspace either."""
+
+    path: str
+    content: bytes
+    is_by_image: bool
+
+
+async def _look(
+    hub: host.Hub, proposal: gate.Proposal, script: shell.Script, made: Mapping[str, bytes | None]
+) -> _Found | None:
+    box = await hub.boxes.ready_box(proposal.sandbox_id)
+    path = run.named(proposal.arguments, script)
+    real = posixpath.normpath(path)
+    path, content = (real, made[real]) if real in made else await script_files.text(box, path)
+    return None if content is None else _Found(path, content, await _is_by_image(box, script, content))
+
+
+async def _is_by_image(box: Box, script: shell.Script, content: bytes) -> bool:
+    """A first line that names a program counts whoever reads the file: perl and ruby hand it to that one."""
+    first = content.partition(b"\n")[0]
+    said = shell.program_of(first.decode(errors="replace"))
+    names = {script.program or said}
+    if shell.FIRST_LINE.encode() in first:
+        names.add(said)
+    return all([await _has(box, name) for name in names])
+
+
+async def _has(box: Box, name: str) -> bool:
+    if not name:
+        return False
+    for folder in PROGRAMS_AT:
+        if await box.has(f"{folder}/{name}"):
+            return True
+    return False
+
+
+def _bound(proposal: gate.Proposal, found: _Found) -> tuple[gate.Proposal, list[bytes]]:
+    if not _can_be_shown(found.path, found.content):
+        return proposal, []
+    flags = [flag for flag in proposal.flags if flag != UNPINNED or not found.is_by_image]
+    flags += flagging.of(run.NAME, {"script": payloads.hold(found.content)}, None)
+    script = {"path": found.path, **reference(found.content)}
+    return replace(proposal, flags=tuple(dict.fromkeys(flags)), script=script), [found.content]
 
 
 def _can_be_shown(path: str, content: bytes) -> bool:
@@ -76,16 +109,3 @@ def _can_be_shown(path: str, content: bytes) -> bool:
         return False
     is_text = len(content) <= SCRIPT_BYTES and b"\0" not in content
     return is_text and path.startswith(tuple(f"{root}/" for root in ROOTS)) and path.count("/") <= DEEPEST
-
-
-async def _is_of_the_image(box: Box, script: shell.Script, text: str) -> bool:
-    """Whether what reads it is no code of the workspace either. A first line counts whoever reads the file: some
-    interpreters obey it."""
-    said = shell.program_of(text)
-    name = script.program or said
-    if not said or not name:
-        return False
-    for folder in PROGRAMS_AT:
-        if await box.has(f"{folder}/{name}"):
-            return True
-    return False

@@ -9,9 +9,10 @@ from .flags import flags
 from .never import never_by_rule
 from .patterns import allows, forbids, matches, pattern_fault
 from .reading import Read, Simple, read, read_argv
-from .scripts import Script, likely_script, program_of, script_in
+from .scripts import FIRST_LINE, Script, likely_script, program_of, script_in
 
 __all__ = [
+    "FIRST_LINE",
     "Read",
     "Script",
     "Simple",

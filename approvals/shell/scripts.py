@@ -13,6 +13,9 @@ from . import plain
 from .never import SYSTEM_FOLDERS
 from .reading import Read
 
+FIRST_LINE, FIRST_LINE_BYTES = "#!", 127
+"""How a first line begins that names what reads the file, and what the kernel reads of it."""
+
 
 @dataclass(frozen=True)
 class Script:
@@ -78,11 +81,14 @@ def likely_script(read: Read) -> Script | None:
 
 
 def program_of(text: str) -> str:
-    """What reads a file that begins so, when it is run by its name; "" when that is not one that is known here, with
-    options that are."""
-    if not text.startswith("#!"):
+    """What reads a file that begins so, when it is run by its name or its interpreter obeys its first line; "" when
+    that is not one that is known here, with options that are."""
+    first = text.partition("\n")[0]
+    if FIRST_LINE not in first:
         return "bash"  # which started it, and reads itself what the kernel does not know
-    words = re.findall(r"[^ \t]+", text.partition("\n")[0][2:])
+    if not first.startswith(FIRST_LINE) or len(first.encode()) > FIRST_LINE_BYTES:
+        return ""  # perl obeys it after blanks, a colon or a byte order mark, and all of one that the kernel cuts
+    words = re.findall(r"[^ \t]+", first[len(FIRST_LINE) :])
     folder, name = posixpath.split(words[0]) if words else ("", "")
     if name == "env" and len(words) > 1:
         words = words[1:]

@@ -1,5 +1,6 @@
 """Which file a command is bound to, and what runs then. The sandbox is a stand-in: the real one is in tests/gvisor."""
 
+import asyncio
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from types import SimpleNamespace
@@ -8,10 +9,11 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 
 from approvals import gate, payloads
+from approvals.digest import reference
 from approvals.models import Action
 from approvals.policy import Verdict
 from console.workspaces import db
-from sandboxes import host, script_files, scripts
+from sandboxes import flagging, host, script_files, scripts
 from sandboxes.engine import Seen
 from sandboxes.errors import BoxGone, FileError, SandboxError
 from sandboxes.runner.pinning import SCRIPT_BYTES
@@ -20,7 +22,7 @@ from tests.approvals.proposals import pending, run
 
 pytestmark = pytest.mark.django_db
 TEXT = b"#!/bin/sh\necho hi\n"
-PROGRAMS = ("/usr/bin/python3", "/usr/bin/bash", "/bin/sh")
+PROGRAMS = ("/usr/bin/python3", "/usr/bin/bash", "/usr/bin/perl", "/bin/sh")
 
 
 @dataclass
@@ -140,6 +142,13 @@ def test_what_is_not_there_or_out_of_reach_stays_flagged(cast, box, error) -> No
         ("ruby x", b"puts 1\n", True),
         ("python3 x", b"print(1)\n", False),
         ("perl x", b"#!/work/evil\n", True),  # perl obeys a first line that is not perl's
+        ("perl x", b"#!/usr/bin/python3\n", False),
+        ("perl x", b"#!/usr/bin/ruby\n", True),  # not in this image
+        ("perl x", b" :#!/work/evil\n", True),
+        ("perl x", b"#!/usr/bin/python3" + b" " * 120 + b"\n", True),
+        ("ruby x", b"#!/usr/bin/python3\n", True),
+        ("python3 x", b"#!/usr/bin/python3\n", False),
+        ("perl x", b"print 1\n", False),
     ],
 )
 def test_what_is_read_by_code_of_the_workspace_is_bound_and_flagged(cast, box, command, text, flagged) -> None:
@@ -152,6 +161,22 @@ def test_what_is_read_by_code_of_the_workspace_is_bound_and_flagged(cast, box, c
 def test_what_hides_in_its_text_is_flagged(cast, box) -> None:
     box.files["/work/x"] = ("/work/x", "echo a\u200b\n".encode())
     assert bound(proposed(cast, "./x"))[0].flags == ("network", "hidden_characters")
+
+
+def test_no_loop_is_held_while_its_text_is_read(cast, box, monkeypatch) -> None:
+    """The hub's is every sandbox's."""
+    read = []
+
+    def of(*asked):
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        read.append(asked)
+        return ()
+
+    monkeypatch.setattr(flagging, "of", of)
+    monkeypatch.setattr(scripts, "reference", lambda content: of(content) or reference(content))
+    assert bound(proposed(cast, "./x"))[1] == [TEXT]
+    assert len(read) == 2
 
 
 def test_of_a_plan_it_is_what_an_item_before_it_writes(cast, box) -> None:

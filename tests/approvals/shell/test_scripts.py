@@ -88,10 +88,32 @@ def test_words_without_a_shell_are_no_line_of_one() -> None:
         ("#!/usr/bin/perl -Mevil", ""),
         ("#!/usr/bin/make -f", ""),
         ("#!/usr/bin/../../work/sh", ""),
+        (" #!/work/evil", ""),
+        (":#!/usr/bin/python3", ""),
+        ("\ufeff#!/usr/bin/python3", ""),
+        ("\f\v\r#!/usr/bin/python3", ""),
+        (f"#!{' ' * 110}/usr/bin/python", "python"),
+        (f"#!{' ' * 110}/usr/bin/python3", ""),  # cut to the line before
     ],
 )
 def test_what_reads_a_file_that_is_run_by_its_name(first: str, program: str) -> None:
     assert shell.program_of(f"{first}\nrest\n") == program
+
+
+OBEYED = ("#!{}", " \t#!{}", ":#!{}", "\ufeff#!{}", "\f\v\r#!{}", "#! {} -u", "#!{} " + "u" * 200)
+NOT_OBEYED = ("# !{}", "\n#!{}", "x;#!{}", "# {}")
+
+
+@pytest.mark.skipif(not shutil.which("perl"), reason="there is no perl")
+@pytest.mark.parametrize("first", OBEYED + NOT_OBEYED)
+def test_what_perl_makes_of_a_first_line_is_not_taken_for_a_known_program(tmp_path: Path, first: str) -> None:
+    """It starts the program that is named there when that is not perl itself."""
+    text = first.format("/bin/echo") + "\nprint 'perl';\n"
+    (tmp_path / "x").write_text(text)
+    ran = subprocess.run(["perl", "x"], cwd=tmp_path, capture_output=True, timeout=20, text=True)
+    obeyed = ran.stdout.strip().endswith("x")
+    assert obeyed is (first in OBEYED), ran
+    assert not (obeyed and shell.program_of(text))
 
 
 FILES = ("a.x", "b.x", "-e", "-o", "-W", "--", "-", "+x", "pipefail", "ignore", "inspect", "-u", "--norc")
