@@ -1,4 +1,5 @@
-"""What a tool answered, whole: long lists and texts in a file beside what commands print, the rest in the action's row.
+"""What a tool answered, whole: what is long or no row takes in a file beside what commands print, the rest
+in the action's row.
 
 Owns that file. It is there before the row says that the action succeeded, and goes when outputs go: then the row still
 says what it was. Must never make a row large: an agent reads all day.
@@ -23,13 +24,16 @@ def _file(action_id: str) -> Path:
 
 def parts(result: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """For the row, and for the file."""
-    long = {name: value for name, value in result.items() if _is_long(value)}
+    long = {name: value for name, value in result.items() if _is_for_the_file(value)}
     return {name: value for name, value in result.items() if name not in long}, long
 
 
-def _is_long(value: object) -> bool:
-    text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, list | dict) else ""
-    return len(text) > SHORT_CHARACTERS
+def _is_for_the_file(value: object) -> bool:
+    """Long, or with a NUL, which no row of PostgreSQL takes."""
+    if isinstance(value, str):
+        return len(value) > SHORT_CHARACTERS or "\0" in value
+    text = json.dumps(value) if isinstance(value, list | dict) else ""
+    return len(text) > SHORT_CHARACTERS or r"\u0000" in text
 
 
 def keep(action_id: str, long: Mapping[str, Any]) -> None:

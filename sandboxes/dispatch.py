@@ -12,10 +12,9 @@ import os
 import posixpath
 import signal
 from collections.abc import Coroutine, Mapping
-from contextlib import suppress
 from functools import partial
 from time import monotonic
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from django.db import transaction
@@ -23,18 +22,15 @@ from django.db import transaction
 from approvals import again, gate, payloads, told
 from approvals.models import Action
 from approvals.plans import order
-from console.workspaces import bus, db, ledger
+from console.workspaces import bus, db
 from console.workspaces.errors import SandgateError
 
 from . import (
-    answers,
-    artifacts,
     commands,
     counters,
     drafting,
+    ends,
     lifecycle,
-    protection,
-    quarantine,
     reconciling,
     script_files,
 )
@@ -51,7 +47,7 @@ from .toolsets.two import edit
 
 log = logging.getLogger("sandgate.dispatch")
 LINKED = "bad_path"
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+STOPPING = "The server was stopping. Nothing ran."
 STOP_TRIES, STOP_AGAIN_S, STOP_TOLD_S = 50, 0.1, 5.0
 
 
@@ -76,43 +72,6 @@ def begin(action_id: str) -> gate.Pass | None:
         lifecycle.touch(pass_.sandbox_id)
         _begun(pass_)
     return pass_
-
-
-@transaction.atomic
-def succeed(pass_: gate.Pass, result: Mapping[str, Any], command: Command | None = None) -> bool:
-    """`command`: its row, of whoever has it."""
-    ledger.hold(pass_.workspace_id)
-    if pass_.tool in COMMANDS and not result.get("background"):
-        commands.end(pass_.action_id, result, command)
-    if pass_.tool == "publish":
-        artifacts.record(pass_, result)
-    protection.record(pass_, result)
-    lifecycle.touch(pass_.sandbox_id)
-    return gate.finish(pass_, status="succeeded", result=result)
-
-
-@transaction.atomic
-def fail(
-    pass_: gate.Pass, *, status: str, code: str, detail: str, began: bool = True, fields: Mapping[str, Any] = NOTHING
-) -> bool:
-    """`began` is False when it was refused before anything ran or was written: then there was no command. `fields`:
-    what else its agent is told of the error."""
-    ledger.hold(pass_.workspace_id)
-    if pass_.tool in COMMANDS and began:
-        commands.lose(pass_.action_id)
-    elif pass_.tool in COMMANDS:
-        commands.never_began(pass_.action_id)
-    known = {} if began else {"executed": False}
-    return gate.finish(pass_, status=status, error={**fields, "code": code, "detail": detail, **known})
-
-
-def lose(pass_: gate.Pass) -> bool:
-    """It was running when its sandbox went, and nobody saw its end. A halt is an end that is known."""
-    if quarantine.is_halted(pass_.sandbox_id):
-        why = f"Sandbox {pass_.sandbox_id} was halted by a reviewer while this ran."
-        return fail(pass_, status="failed", code="halted", detail=why)
-    why = f"It was running in {pass_.sandbox_id} when that sandbox was lost, and its end is not known."
-    return fail(pass_, status="unknown", code="sandbox_gone", detail=why)
 
 
 def approved() -> list[tuple[str, str]]:
@@ -146,9 +105,18 @@ class Dispatcher:
         return await db.write(self._submit, proposal, content)
 
     def _submit(self, proposal: gate.Proposal, content: Passage | None) -> gate.Wait | Begun:
-        answer = submit(proposal)
+        try:
+            answer = submit(proposal)
+        except SandgateError:
+            raise
+        except Exception:
+            log.exception("A proposal for sandbox %s failed.", proposal.sandbox_id)  # here: its request may have left
+            raise
         if isinstance(answer, Begun):
-            self._loop.call_soon_threadsafe(self._begin, answer, content)  # from here: the request may have left
+            try:
+                self._loop.call_soon_threadsafe(self._begin, answer, content)  # from here: the request may have left
+            except RuntimeError:  # the hub's loop closed since the proposal came
+                ends.fail(answer.pass_, status="failed", code="interrupted", detail=STOPPING, began=False)
         return answer
 
     def _begin(self, begun: Begun, content: Passage | None) -> None:
@@ -163,12 +131,13 @@ class Dispatcher:
             if pass_ is None:
                 continue
             if _is_answered_at_once(pass_):
-                await db.write(fail, pass_, status="failed", code="interrupted", detail="The server stopped meanwhile.")
+                why = "The server stopped meanwhile."
+                await db.write(ends.fail, pass_, status="failed", code="interrupted", detail=why)
                 continue
             if self._boxes.holds(sandbox_id):
                 self._follow(action_id, self.execute(pass_, resume=True))
             else:
-                await db.write(lose, pass_)
+                await db.write(ends.lose, pass_)
         await self._following.take_up()
 
     async def stop(self, command: Command, number: int) -> int:
@@ -296,8 +265,10 @@ class Dispatcher:
             log.exception("Action %s could not be followed to its end.", pass_.action_id)
             await self._cut_off(pass_, error)
         else:
-            await self._succeed(pass_, result, command)
-            self._let_go(box, pass_, result)
+            if await ends.told(pass_, result, command) or not result.get("background"):
+                self._let_go(box, pass_, result)
+            else:
+                await self._kill(pass_)
             if pass_.tool in COMMANDS and not result.get("background"):
                 counters.command_ended(result["status"])
                 if not resume:
@@ -312,20 +283,14 @@ class Dispatcher:
             result = await tool.execute(pass_, self)
         except SandgateError as error:
             began = isinstance(error, BoxGone | Overdue)
-            await db.write(
-                fail, pass_, status="failed", code=error.code, detail=error.detail, began=began, fields=error.fields
+            await ends.told_failure(
+                pass_, status="failed", code=error.code, detail=error.detail, began=began, fields=error.fields
             )
         except Exception as error:
             log.exception("Action %s could not be followed to its end.", pass_.action_id)
             await self._cut_off(pass_, error)
         else:
-            await self._succeed(pass_, result)
-
-    async def _succeed(self, pass_: gate.Pass, result: Mapping[str, Any], command: Command | None = None) -> None:
-        short, long = answers.parts(result)
-        if long:
-            await asyncio.to_thread(answers.keep, pass_.action_id, long)
-        await db.write(succeed, pass_, short, command)
+            await ends.told(pass_, result)
 
     def _let_go(self, box: Box, pass_: gate.Pass, result: Mapping[str, Any]) -> None:
         """Only now that the result is stored: until then the runner's copy is the only one."""
@@ -337,23 +302,33 @@ class Dispatcher:
             self._following.watch(pass_.action_id, pass_.sandbox_id)
 
     async def _cut_off(self, pass_: gate.Pass, error: Exception) -> None:
-        """As when this machine's disk is full. What nobody follows must not go on unseen."""
+        """As when this machine's disk is full."""
         why = f" ({os.strerror(error.errno)})" if isinstance(error, OSError) and error.errno else ""
         detail = f"The console could not follow this to its end{why}"
-        if pass_.tool in COMMANDS and self._boxes.holds(pass_.sandbox_id):
-            with suppress(SandboxError):
-                await self._boxes.box(pass_.sandbox_id).stop(pass_.action_id, signal.SIGKILL)
-                detail += ", so it was stopped"
-        await db.write(
-            fail, pass_, status="unknown", code="lost", detail=f"{detail}. It may have run, or a part of it."
+        if await self._kill(pass_):
+            detail += ", so it was stopped"
+        await ends.told_failure(
+            pass_, status="unknown", code="lost", detail=f"{detail}. It may have run, or a part of it."
         )
+
+    async def _kill(self, pass_: gate.Pass) -> bool:
+        """A command that nobody follows must not go on unseen. False where there is none, or out of reach."""
+        if pass_.tool not in COMMANDS or not self._boxes.holds(pass_.sandbox_id):
+            return False
+        try:
+            await self._boxes.box(pass_.sandbox_id).stop(pass_.action_id, signal.SIGKILL)
+        except SandboxError:
+            return False
+        return True
 
     async def _end_badly(self, pass_: gate.Pass, error: SandboxError) -> None:
         gone, silent = isinstance(error, BoxGone), isinstance(error, Overdue)
         detail = STOPPED if gone and self._boxes.stopping else error.detail
         status = "unknown" if silent else "failed"
         code = "halted" if is_halt(error) else error.code
-        await db.write(fail, pass_, status=status, code=code, detail=detail, began=gone or silent, fields=error.fields)
+        await ends.told_failure(
+            pass_, status=status, code=code, detail=detail, began=gone or silent, fields=error.fields
+        )
         if pass_.tool in COMMANDS and (gone or silent):
             counters.command_ended("lost")
 

@@ -46,6 +46,12 @@ class Busy(SandboxError):
     code = "busy"
 
 
+class NotStored(SandboxError):
+    """It was done, and this server cannot keep what it came to."""
+
+    code = "not_stored"
+
+
 def is_halt(error: SandboxError) -> bool:
     """Whether a person halted its sandbox under the call."""
     return isinstance(error, BoxGone) and error.reason == "halted"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -15,11 +15,12 @@ from approvals import gate
 from console.workspaces import db
 from console.workspaces.errors import Halted
 
+from . import ends
 from .begun import Begun
 from .boxes import Boxes
-from .dispatch import fail, submit, succeed
+from .dispatch import submit
 from .engine import FileRead
-from .errors import Busy, FileError, SandboxError, is_halt
+from .errors import Busy, FileError, NotStored, SandboxError, is_halt
 from .passage import Passage
 from .toolsets import named, read
 from .turns import Turn
@@ -37,13 +38,18 @@ async def _recorded(pass_: gate.Pass) -> AsyncIterator[None]:
         yield
     except SandboxError as error:
         code = "halted" if is_halt(error) else error.code
-        await db.write(fail, pass_, status="failed", code=code, detail=error.detail)
+        await ends.told_failure(pass_, status="failed", code=code, detail=error.detail)
         if is_halt(error):
             raise Halted(error.detail, **error.fields) from error
         raise
     except BaseException:
-        await asyncio.shield(db.write(fail, pass_, status="failed", code="interrupted", detail="The read was cut."))
+        await asyncio.shield(ends.told_failure(pass_, status="failed", code="interrupted", detail="The read was cut."))
         raise
+
+
+async def _stored(pass_: gate.Pass, result: Mapping[str, Any]) -> None:
+    if not await ends.told(pass_, result):
+        raise NotStored(f"That {pass_.action_id} read this could not be stored by this server. See its log.")
 
 
 class Reads:
@@ -58,7 +64,7 @@ class Reads:
             found, result = await named(pass_.tool, pass_.tool_version).execute(
                 pass_, await self._boxes.ready_box(pass_.sandbox_id), turn
             )
-        await db.write(succeed, pass_, result)
+        await _stored(pass_, result)
         return found, result
 
     async def stream(self, proposal: gate.Proposal, passage: Passage) -> FileRead:
@@ -113,7 +119,7 @@ class Reads:
         try:
             async with _recorded(pass_):
                 result = await read.send(file, passage)
-            await db.write(succeed, pass_, result)  # before its end is told: what was answered is recorded
+            await _stored(pass_, result)  # before its end is told: what was answered is recorded
             passage.end()
         except SandboxError as error:
             passage.end(error)

@@ -70,6 +70,7 @@ STATUS: dict[str, int] = {
     "too_many_commands": 429,
     "stdin_full": 429,
     "internal": 500,
+    "not_stored": 500,
     "no_runtime": 503,
     "no_capacity": 503,
     "create_failed": 503,

@@ -16,7 +16,7 @@ TEXT_LIMIT = 8192
 BIGGEST = 2**62
 LONGEST_MS = 2**31 - 1
 _CODE = re.compile(r"[a-z_]{1,40}")
-_NO_TEXT = re.compile("[\ud800-\udfff]")
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _BOOT = re.compile(r"[A-Za-z0-9]{1,64}")
 _VERSION = re.compile(r"[0-9a-f]{12}")
 _TAG = re.compile(r"([bcdfghjklmnpqrstvwxz]{4})?")
@@ -75,7 +75,7 @@ def text(message: dict[str, Any], name: str) -> str:
     value = message.get(name)
     if type(value) is not str or len(value) > TEXT_LIMIT:
         raise BrokenFrame(f"{name} is no text")
-    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", value)  # names of files may be no UTF-8; rows and answers must be
+    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", value)  # no row takes these, and no answer half a character
 
 
 def sha256(message: dict[str, Any]) -> str:
@@ -247,7 +247,7 @@ def _entry(found: Any) -> Entry:
 
 def _name(value: Any) -> bytes:
     try:
-        if type(value) is str and len(value) <= TEXT_LIMIT:
+        if type(value) is str and len(value) <= TEXT_LIMIT and "\0" not in value:
             return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         pass

@@ -99,7 +99,7 @@ def _path(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    return answers.text({"text": value}, "text").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return answers.text({"text": value}, "text")
 
 
 def _number(value: Any) -> int:

@@ -293,6 +293,14 @@ async def test_follow_reads_from_an_offset_also_when_command_and_sandbox_have_en
     assert result["text"].endswith("go on with offset 5.\nrün")
 
 
+@pytest.mark.database
+async def test_follow_shows_what_a_command_printed_with_its_nuls(ask, talk):
+    await put(talk.command, "stdout", b"a\0b\n")
+    await db.write(Command.objects.filter(pk=talk.command.pk).update, stdout_bytes=4)
+    answer = await call(ask, "follow", {"id": talk.command.pk}, key=talk.scouts, wait=10)
+    assert (answer.json()["status"], answer.json()["outcome"]["result"]["data"]) == ("succeeded", "a\0b\n")
+
+
 async def test_a_command_of_somebody_else_is_not_there(ask, talk):
     for tool, key in (("follow", talk.others), ("stop", talk.others), ("stop", talk.mallorys)):
         answer = await call(ask, tool, {"id": talk.command.pk}, key=key, wait=10)

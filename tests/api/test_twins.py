@@ -7,7 +7,7 @@ import pytest
 from approvals import decisions
 from approvals.models import Action, Execution
 from console.workspaces import db
-from sandboxes import dispatch
+from sandboxes import dispatch, ends
 from sandboxes.models import Sandbox
 
 from .conftest import until
@@ -43,7 +43,7 @@ def decide(place, verdict) -> Action:
 
 def approve_and_run(place) -> None:
     pass_ = dispatch.begin(decide(place, "approve").pk)
-    dispatch.succeed(pass_, RESULT)
+    ends.succeed(pass_, RESULT)
 
 
 async def three_at_once(ask, place, door, then):

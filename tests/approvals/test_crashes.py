@@ -7,7 +7,7 @@ from approvals import again, decisions, gate, memory
 from approvals.models import Action, Decision, Execution
 from console.workspaces import agents, audit
 from console.workspaces.models import Change
-from sandboxes import dispatch, lifecycle
+from sandboxes import dispatch, ends, lifecycle
 from sandboxes.models import Command
 from tests.api.conftest import make_sandbox
 from tests.approvals.crashes import crash_at, dies_at, everything
@@ -87,12 +87,12 @@ def begin(scene):
 
 def succeed(scene):
     pass_ = scene.running()
-    return lambda: dispatch.succeed(pass_, {"exit_code": 0, "status": "exited", "duration_ms": 1})
+    return lambda: ends.succeed(pass_, {"exit_code": 0, "status": "exited", "duration_ms": 1})
 
 
 def lose(scene):
     pass_ = scene.running()
-    return lambda: dispatch.fail(pass_, status="unknown", code="lost", detail="lost")
+    return lambda: ends.fail(pass_, status="unknown", code="lost", detail="lost")
 
 
 def cancel(scene):

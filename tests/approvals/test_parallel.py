@@ -18,7 +18,7 @@ from approvals.models import Action, Decision, Execution
 from console.workspaces import agents, audit
 from console.workspaces.errors import IdempotencyMismatch
 from console.workspaces.models import Agent, Change
-from sandboxes import dispatch, lifecycle, overdue
+from sandboxes import dispatch, ends, lifecycle, overdue
 from sandboxes.models import Command, Sandbox
 from tests.api.conftest import make_sandbox
 from tests.approvals.proposals import pending, run
@@ -158,9 +158,9 @@ class Day:
             return
         pass_ = choose.choice(self.passes)
         if choose.random() < 0.7:
-            dispatch.succeed(pass_, {"exit_code": 0, "status": "exited", "duration_ms": 1})
+            ends.succeed(pass_, {"exit_code": 0, "status": "exited", "duration_ms": 1})
         else:
-            dispatch.fail(pass_, status="unknown", code="lost", detail="lost")
+            ends.fail(pass_, status="unknown", code="lost", detail="lost")
 
     def clock(self, choose):
         gate.expire()

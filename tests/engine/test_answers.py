@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandboxes.engine import Refusal, RunResult, answers
+from sandboxes.engine import Refusal, RunResult, answers, searching
 from sandboxes.errors import FileError
 from sandboxes.runner.frames import BrokenFrame
 
@@ -28,6 +28,20 @@ anything = st.recursive(
     max_leaves=8,
 )
 keys = st.sampled_from(["ok", "error", "settled", "unknown", *GOOD, "code", "detail", "path", "size", "sha256"])
+
+
+@given(st.text(alphabet="a\0\ud800\udfff", max_size=20))
+def test_a_text_is_one_that_every_row_takes(said):
+    for found in (answers.text({"text": said}, "text"), searching._text(said)):
+        found.encode()
+        assert "\0" not in found
+        assert len(found) == len(said)
+    assert answers.text({"text": "grün"}, "text") == "grün"
+
+
+def test_a_name_with_a_nul_is_that_of_no_file():
+    with pytest.raises(BrokenFrame):
+        answers.entries(json.dumps([["a\0b", "file", 1, 0o644, 0]]).encode())
 
 
 def test_a_good_result_is_read():

@@ -6,7 +6,7 @@ from django.db import transaction
 from approvals import gate
 from approvals.models import Action
 from console.workspaces import db
-from sandboxes import acts, dispatch
+from sandboxes import acts, dispatch, ends
 from sandboxes.models import Command
 from tests.api.conftest import make_sandbox
 from tests.approvals import proposals
@@ -37,21 +37,21 @@ def begun(committed_cast):
 
 def test_the_end_that_is_handed_over_is_the_one_in_the_table(begun):
     assert begun.ended is None
-    dispatch.succeed(begun.pass_, RESULT, begun.command)
+    ends.succeed(begun.pass_, RESULT, begun.command)
     assert fields(begun.ended) == fields(Action.objects.get())
     told, stored = fields(begun.command), fields(Command.objects.get())
     assert told | {"ended_at": stored["ended_at"]} == stored
 
 
 def test_a_failure_is_handed_over_with_its_error(begun):
-    dispatch.fail(begun.pass_, status="failed", code="channel_lost", detail="It was lost.")
+    ends.fail(begun.pass_, status="failed", code="channel_lost", detail="It was lost.")
     assert fields(begun.ended) == fields(Action.objects.get())
     assert begun.ended.error["code"] == "channel_lost"
 
 
 def test_an_end_that_is_not_committed_is_told_to_nobody(begun):
     with transaction.atomic():
-        dispatch.succeed(begun.pass_, RESULT, begun.command)
+        ends.succeed(begun.pass_, RESULT, begun.command)
         assert begun.ended is None
         transaction.set_rollback(True)
     assert begun.ended is None
@@ -60,7 +60,7 @@ def test_an_end_that_is_not_committed_is_told_to_nobody(begun):
 
 def test_an_end_that_somebody_else_wrote_is_left_to_the_table(begun):
     assert gate.finish(gate.again(begun.pass_.action_id), status="unknown", error={"code": "lost", "detail": "Lost."})
-    assert not dispatch.succeed(begun.pass_, RESULT, begun.command)
+    assert not ends.succeed(begun.pass_, RESULT, begun.command)
     assert begun.ended is None
 
 
@@ -69,7 +69,7 @@ async def test_who_waits_for_what_it_began_reads_no_table(begun, committed_cast,
     def read_again(*_):
         raise AssertionError("what was just written was read")
 
-    await db.write(dispatch.succeed, begun.pass_, RESULT, begun.command)
+    await db.write(ends.succeed, begun.pass_, RESULT, begun.command)
     monkeypatch.setattr(acts, "_find_ended", read_again)
     monkeypatch.setattr(acts.commands, "of_action", read_again)
     found = await acts.settled(None, begun.pass_.action_id, wait_s=5, begun=begun)

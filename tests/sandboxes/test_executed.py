@@ -5,7 +5,7 @@ import pytest
 from approvals.gate import Pass, submit
 from approvals.models import Action
 from console.workspaces import permissions
-from sandboxes import dispatch
+from sandboxes import ends
 from tests.approvals.proposals import run
 
 
@@ -30,7 +30,7 @@ def outcome_of(pass_: Pass):
 )
 def test_what_its_sandbox_refused_has_not_been_executed(let_through, tool, code, may_retry):
     pass_ = let_through(tool)
-    dispatch.fail(pass_, status="failed", code=code, detail="Nothing was written. It is so.", began=False)
+    ends.fail(pass_, status="failed", code=code, detail="Nothing was written. It is so.", began=False)
     outcome = outcome_of(pass_)
     assert (outcome["executed"], outcome["may_retry"]) == (False, may_retry)
     assert outcome["error"] == {"code": code, "detail": "Nothing was written. It is so."}
@@ -38,8 +38,8 @@ def test_what_its_sandbox_refused_has_not_been_executed(let_through, tool, code,
 
 def test_what_was_cut_off_may_have_been(let_through):
     pass_ = let_through("write")
-    dispatch.fail(pass_, status="failed", code="sandbox_gone", detail="It ended.")
+    ends.fail(pass_, status="failed", code="sandbox_gone", detail="It ended.")
     assert outcome_of(pass_)["executed"] is True
     pass_ = let_through("write")
-    dispatch.fail(pass_, status="unknown", code="lost", detail="Nobody knows.")
+    ends.fail(pass_, status="unknown", code="lost", detail="Nobody knows.")
     assert outcome_of(pass_)["executed"] is None

@@ -8,7 +8,7 @@ from django.utils import timezone
 from approvals import gate
 from console.workspaces import agents, halts
 from console.workspaces.errors import Halted
-from sandboxes import counters, dispatch, lifecycle, overdue, pooled, quarantine
+from sandboxes import counters, ends, lifecycle, overdue, pooled, quarantine
 from sandboxes.errors import BoxGone, is_halt
 from sandboxes.models import PooledSandbox, Sandbox
 from sandboxes.profiles import NewSandbox
@@ -100,7 +100,7 @@ def test_what_ran_when_the_server_died_mid_halt_failed_as_halted(cast):
     sandbox = running(caller)
     pass_ = gate.submit(run(caller, sandbox_id=sandbox.pk))
     quarantine.halt(cast.workspace, cast.scout, by=cast.bob)
-    dispatch.lose(pass_)
+    ends.lose(pass_)
     action = gate.Action.objects.get(pk=pass_.action_id)
     assert (action.status, action.error["code"]) == ("failed", "halted")
     assert not action.outcome()["may_retry"]
