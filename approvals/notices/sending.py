@@ -64,8 +64,12 @@ def claim(delivery_id: str) -> Claimed | None:
     delivery = Delivery.objects.select_related(*hooks).get(pk=delivery_id)
     hook = delivery.webhook
     said = wording.notice(delivery) if Webhook.objects.in_force().filter(pk=hook.pk).exists() else None
-    if said is None or delivery.tries > MOST_TRIES:
-        _end(delivery_id, "moot" if said is None else "failed")
+    if said is None:
+        _end(delivery_id, "moot")
+        delivery.told.filter(action__status="pending").delete()  # news again for who hears it later
+        return None
+    if delivery.tries > MOST_TRIES:
+        _end(delivery_id, "failed")
         return None
     return Claimed(delivery_id, hook.kind, hook.address, hook.secret, said)
 

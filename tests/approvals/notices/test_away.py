@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from approvals import decisions
-from approvals.notices import acts
-from approvals.notices.models import Delivery
+from approvals.notices import acts, planning
+from approvals.notices.models import Delivery, Webhook
 from console.workspaces import agents, away, db, members, permissions
 from console.workspaces.errors import Invalid, PermissionDenied
 from console.workspaces.models import AuditEntry, Member
@@ -130,18 +130,57 @@ async def test_what_who_is_away_has_approved_is_no_news_for_their_deputy(committ
     assert mailbox == []
 
 
-async def test_who_turned_email_off_meanwhile_is_not_mailed_what_was_planned(committed_cast, mailbox):
-    from approvals.notices import planning
-
-    cast = committed_cast
-    await write(a_third, cast)
-    await asks(cast)
+async def planned(cast):
+    """Written down, and not sent yet."""
     ((hook, said),) = await db.read(planning.due)
     await write(planning.write_down, hook, said)
-    await write(acts.set_own_email, on=False, by=cast.bob)
+
+
+def email(on, cast):
+    acts.set_own_email(on=on, by=cast.bob)
+
+
+def reviews(on, cast):
+    change = members.give if on else members.take
+    change(cast.bob, permissions.APPROVALS_REVIEW, by=cast.alice)
+
+
+def there(on, cast):
+    away.come_back(by=cast.bob) if on else leaves(cast.bob)
+
+
+async def is_told_later(cast, mailbox, turn):
+    """What was planned is moot once `turn` is off; turned on again, it is told once."""
+    await write(turn, False, cast)
     await told()
     assert mailbox == []
     assert [row.status for row in await db.read(lambda: list(Delivery.objects.all()))] == ["moot"]
+    await write(turn, True, cast)
+    for _ in range(2):
+        await write(later, 10)
+        await told()
+    assert to(mailbox) == ["bob@example.test"]
+
+
+@pytest.mark.parametrize("turn", [email, reviews, there])
+async def test_who_hears_nothing_when_it_is_sent_is_told_once_they_hear_again(committed_cast, mailbox, turn):
+    cast = committed_cast
+    await write(a_third, cast)
+    await asks(cast)
+    await planned(cast)
+    await is_told_later(cast, mailbox, turn)
+
+
+async def test_a_webhook_that_is_off_when_it_is_sent_is_told_once_it_is_on(committed_cast, mailbox):
+    cast = committed_cast
+    hook = await write(acts.make, kind="email", target="bob@example.test", by=cast.alice)
+
+    def turn(on, cast):
+        acts.turn(Webhook.objects.select_related("owner__user").get(pk=hook.pk), on=on, by=cast.alice)
+
+    await asks(cast)
+    await planned(cast)
+    await is_told_later(cast, mailbox, turn)
 
 
 def test_who_is_removed_comes_back_as_present(cast):
