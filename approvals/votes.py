@@ -3,11 +3,11 @@
 Approvals from before the last edit, and of who could not give one now, do not count. Must never move an action.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -16,7 +16,7 @@ from console.workspaces.models import Member
 
 from . import selves
 from .errors import AlreadyDecided
-from .models import Action, Decision
+from .models import Action, Decision, Edit
 from .notices.models import Told
 
 
@@ -37,10 +37,14 @@ def why_too_few(action: Action) -> str:
 
 
 def _since_last_edit(action: Action) -> list[Decision]:
-    """An edit resets them all, one that brings an earlier text back too."""
-    found = action.decisions.filter(verdict="approve", digest=action.digest).select_related("by__user").order_by("at")
-    last = action.edits.order_by("at").last()
-    return list(found.filter(at__gt=last.at) if last else found)
+    found = _not_reset(action.decisions.filter(digest=action.digest))
+    return list(found.select_related("by__user").order_by("at"))
+
+
+def _not_reset(decisions: QuerySet[Decision]) -> QuerySet[Decision]:
+    """The approvals among them. An edit resets them all, one that brings an earlier text back too."""
+    later = Edit.objects.filter(action=OuterRef("action"), at__gte=OuterRef("at"))
+    return decisions.filter(~Exists(later), verdict="approve")
 
 
 def _why_void(action: Action, by: Member) -> str:
@@ -61,11 +65,16 @@ def drop_for(items: Sequence[Action], *, by: Member) -> None:
             )  # fmt: skip
 
 
-def waiting_after(member: Member) -> set[str]:
-    """Ids of what this member has approved and others have not yet."""
-    own = member.decisions.filter(verdict="approve", action__status="pending").select_related("action__agent")
-    found = {vote.action_id: vote.action for vote in own}
-    return {pk for pk, action in found.items() if any(vote.by_id == member.pk for vote in given(action))}
+def waiting_after(members: Iterable[Member], action_ids: Collection[str]) -> dict[str, set[str]]:
+    """By member, ids of those of these waiting actions that they have approved and others have not yet. `members`: who
+    may review now. Asks the same few questions however many there are."""
+    own = Decision.objects.filter(action__in=action_ids, by__in=members, digest=F("action__digest"))
+    edited = set(Edit.objects.filter(action__in=action_ids).values_list("action_id", "by_id"))
+    found: dict[str, set[str]] = {}
+    for vote in _not_reset(own).select_related("by", "action__agent"):
+        if not selves.why_not(vote.action, vote.by, has_edited=(vote.action_id, vote.by_id) in edited):
+            found.setdefault(vote.by_id, set()).add(vote.action_id)
+    return found
 
 
 def ask_again(action: Action) -> list[str]:

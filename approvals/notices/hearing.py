@@ -6,6 +6,7 @@ Must never widen who may do what: a deputy who may not approve hears, and can on
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from approvals import votes
 from console.workspaces import away, reviewers
@@ -44,6 +45,10 @@ class Hearing:
                 found[action_id] = Heard(before.reasons | reasons, others)
         return found
 
+    @cached_property
+    def _approved(self) -> dict[str, set[str]]:
+        return votes.waiting_after(self.reviewers, [action.id for action in self._waiting])
+
     def _heard_through(self, member: Member) -> list[Member]:
         return [each for each in self.reviewers if self._hearer[each.pk] == member.pk]
 
@@ -51,7 +56,7 @@ class Hearing:
         """What is theirs to hear of, whoever hears it."""
         found = {action.id: self._reasons(member, chosen, action) for action in self._waiting}
         if any(found.values()):
-            for action_id in votes.waiting_after(member):
+            for action_id in self._approved.get(member.pk, ()):
                 found.pop(action_id, None)
         return {action_id: reasons for action_id, reasons in found.items() if reasons}
 
