@@ -1,7 +1,7 @@
 """Escalation: what nobody has decided by a time that its workspace sets is told to a second group.
 
-Once for each card, by the clock, from what is in the table. Must never decide, nor change what approving takes or who
-may: being told is all that is given.
+Once for each card and all that it stands for, by the clock, from what is in the table. Must never decide, nor change
+what approving takes or who may: being told is all that is given.
 """
 
 from datetime import timedelta
@@ -14,6 +14,7 @@ from django.utils import timezone
 from console.workspaces import audit, changes, ledger, reviewers
 from console.workspaces.models import Workspace
 
+from . import twins
 from .models import Action
 
 AT_ONCE = 100
@@ -31,17 +32,22 @@ def due() -> list[str]:
 
 @transaction.atomic
 def escalate(action_id: str) -> bool:
-    """False when it was decided, ended or escalated meanwhile, or its workspace turned this off."""
+    """Identical ones with it: each may stand for them later. False when it was decided, ended or escalated meanwhile,
+    or its workspace turned this off."""
     action = Action.objects.select_related("workspace").get(pk=action_id)
     workspace = action.workspace
     ledger.hold(workspace.pk)
     workspace.refresh_from_db(fields=["escalate_after_min", "escalate_to"])
     group = list(reviewers.in_workspace(workspace.pk).filter(pk__in=workspace.escalate_to).values_list("pk", flat=True))
+    now = {"escalated_at": timezone.now(), "escalated_to": group}
     waits = Action.objects.pending().filter(pk=action_id, escalated_at=None, expires_at__gt=Now())
-    if not workspace.escalate_after_min or not waits.update(escalated_at=timezone.now(), escalated_to=group):
+    if not workspace.escalate_after_min or not waits.update(**now):
         return False
+    others = list(twins.of(action).values_list("pk", flat=True))
+    Action.objects.filter(pk__in=others).update(**now)
     with ledger.opened(workspace.pk) as opened:
-        changes.record(opened, subject="action", subject_id=action_id, agent_id=action.agent_id or "", status="pending")
+        for pk in (action_id, *others):
+            changes.record(opened, subject="action", subject_id=pk, agent_id=action.agent_id or "", status="pending")
         audit.link(
             opened, actor=audit.CLOCK, event="action.escalated", subject_id=action_id, digest=action.digest,
             tool=action.tool, after_min=workspace.escalate_after_min, to=group,

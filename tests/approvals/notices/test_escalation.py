@@ -102,6 +102,24 @@ def test_of_a_plan_and_of_identical_proposals_one_card_is_escalated(cast):
     assert tick() == []
 
 
+def test_identical_proposals_are_escalated_as_one_also_when_the_first_is_taken_back(cast):
+    second(cast)
+    first, *others = (asked(cast, 31, idempotency_key=key) for key in "abc")
+    other = asked(cast, 29, "echo ho")
+    changes = Change.objects.count()
+    assert tick() == [first.pk]
+    assert set(Change.objects.order_by("pk")[changes:].values_list("subject_id", flat=True)) == {
+        each.pk for each in (first, *others)
+    }
+    assert gate.cancel(first, by=cast.caller(cast.scout))
+    assert tick() == []
+    assert [row.subject_id for row in rows()] == [first.pk]
+    found = {row.pk: (row.escalated_at, row.escalated_to) for row in Action.objects.all()}
+    assert found[first.pk][1] == [cast.carol.pk]
+    assert [found[each.pk] for each in others] == [found[first.pk]] * 2
+    assert found[other.pk] == (None, [])
+
+
 def test_who_may_review_no_more_is_not_told_and_the_others_are(cast):
     second(cast)
     members.take(cast.carol, permissions.APPROVALS_REVIEW, by=cast.alice)
