@@ -1,7 +1,6 @@
 """A crash between any two writes of any act leaves nothing half done, and the same act then does it, once."""
 
 import pytest
-from django.utils import timezone
 
 from approvals import again, decisions, gate, memory
 from approvals.models import Action, Decision, Execution
@@ -101,8 +100,8 @@ def cancel(scene):
 
 
 def expire(scene):
-    scene.waiting()
-    Action.objects.update(expires_at=timezone.now())
+    action = scene.waiting()
+    Action.objects.update(expires_at=action.created_at)
     return lambda: gate.expire()
 
 

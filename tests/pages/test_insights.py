@@ -28,7 +28,7 @@ def lately(cast):
     decided(cast, "deny", 5, by=cast.alice, agent=cast.other)
     decided(cast, "deny", 9, days=20)
     late = pending(cast.caller(cast.scout), "echo late")
-    Action.objects.filter(pk=late.pk).update(expires_at=timezone.now())
+    Action.objects.filter(pk=late.pk).update(expires_at=late.created_at)
     gate.expire()
     pending(cast.caller(cast.scout), "echo waits")
     passed = gate.submit(run(cast.caller(cast.scout), tool="read", kind="read", arguments={"path": "/work/a"}))
