@@ -58,6 +58,7 @@ class Commands:
     joins: list[str] = field(default_factory=list)  # between each two: && || | or ; (a line's end is one too)
     ends: list[int] = field(default_factory=list, compare=False)  # where line ends are that join commands, as `;` does
     blanks: list[int] = field(default_factory=list, compare=False)  # where line ends are that say nothing
+    spans: list[tuple[slice, ...]] = field(default_factory=list, compare=False)  # of each word of `argvs` in the line
 
 
 def commands(line: str) -> Commands:
@@ -76,6 +77,8 @@ class _Scan:
         self.line = line
         self.found = Commands()
         self.words: list[str] = []
+        self.spans: list[slice] = []
+        self.began = self.ended = 0  # the word so far
         self.word: str | None = None  # its value so far
         self.quoted = False  # something in it
         self.waiting = ""  # an operator after which a command must come
@@ -107,7 +110,9 @@ class _Scan:
         if token in _JOINS:
             self._end_command(token)
         else:
+            self.began = at if self.word is None else self.began
             self._text(token)
+            self.ended = found.end()
         return found.end()
 
     def _duplicate(self) -> None:
@@ -154,13 +159,15 @@ class _Scan:
             if _ASSIGNMENT.match(self.word):
                 raise NotPlain("It sets a variable.")
         self.words.append(self.word)
+        self.spans.append(slice(self.began, self.ended))
         self.word, self.quoted = None, False
 
     def _end_command(self, join: str) -> None:
         self._end_word()
         if self.words:
             self.found.argvs.append(tuple(self.words))
-            self.words = []
+            self.found.spans.append(tuple(self.spans))
+            self.words, self.spans = [], []
         elif join == "\n" or not join:
             return  # a blank line, also after `&&`
         else:

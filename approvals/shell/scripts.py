@@ -7,7 +7,7 @@ is not understood: that could make another one, or none, the script.
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from . import plain
 from .never import SYSTEM_FOLDERS
@@ -19,11 +19,13 @@ FIRST_LINE, FIRST_LINE_BYTES = "#!", 127
 
 @dataclass(frozen=True)
 class Script:
-    """`argv` as it runs; `at`: which of its words names the file; `program`: what reads it, "" when the file says."""
+    """`argv` as it runs; `at`: which of its words names the file; `program`: what reads it, "" when the file says;
+    `span`: where that word stands in the line, None without one."""
 
     argv: tuple[str, ...]
     at: int
     program: str
+    span: slice | None = field(default=None, compare=False)
 
     @property
     def word(self) -> str:
@@ -71,13 +73,13 @@ def script_in(read: Read) -> Script | None:
 
 def likely_script(read: Read) -> Script | None:
     """By the cheapest reader alone: None for most lines, and where `script_in` finds one, that one."""
-    argv = _only_command(read)
+    argv, spans = _only_command(read)
     folder, name = posixpath.split(argv[0]) if argv else ("", "")
     if folder and folder not in SYSTEM_FOLDERS:
-        return Script(argv, 0, "")
+        return Script(argv, 0, "", spans[0])
     known = _options_of(name)
     at = _first_operand(argv, known) if known else 0
-    return Script(argv, at, name) if at else None
+    return Script(argv, at, name, spans[at]) if at else None
 
 
 def program_of(text: str) -> str:
@@ -98,14 +100,15 @@ def program_of(text: str) -> str:
     return name if is_known else ""
 
 
-def _only_command(read: Read) -> tuple[str, ...]:
+def _only_command(read: Read) -> tuple[tuple[str, ...], Sequence[slice | None]]:
+    """Its words, and where each stands in the line. None of either when there are more commands, or none."""
     if read.line is None:
-        return read.argv
+        return read.argv, [None] * len(read.argv)
     try:
-        found = plain.commands(read.line).argvs
+        found = plain.commands(read.line)
     except plain.NotPlain:
-        return ()
-    return found[0] if len(found) == 1 else ()
+        return (), ()
+    return (found.argvs[0], found.spans[0]) if len(found.argvs) == 1 else ((), ())
 
 
 def _options_of(name: str) -> _Options | None:

@@ -62,7 +62,7 @@ def _text(action: Action) -> str:
         return _headed(arguments, text_of(arguments["content"]))
     if "command" in arguments:
         return text_of(arguments["command"]) + _script(action)
-    return json.dumps(arguments, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+    return json.dumps(arguments, indent=2, ensure_ascii=False, sort_keys=True) + "\n" + _script(action)
 
 
 def _script(action: Action) -> str:

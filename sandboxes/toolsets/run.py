@@ -92,14 +92,15 @@ def named(arguments: Mapping[str, Any], script: shell.Script) -> str:
 
 def command_line(arguments: Mapping[str, Any], bound: Mapping[str, Any] | None = None) -> list[str]:
     """`bound`: the script whose text was approved. Where a link or `..` leads to it, which anybody could turn in the
-    last moment, it is named by its real path."""
+    last moment, it is named by its real path; nothing else of what was approved is another."""
     words, line = list(arguments.get("argv", ())), ""
     if not words:
         line = payloads.content(arguments["command"]).decode()
     if bound and not is_straight(arguments, script := script_of(arguments), bound["path"]):
-        words = [*script.argv]
-        words[script.at] = bound["path"]
-        line = line and shlex.join(words)
+        if script.span:
+            line = line[: script.span.start] + shlex.quote(bound["path"]) + line[script.span.stop :]
+        else:
+            words[script.at] = bound["path"]
     return [*SHELL, line] if line else words
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from approvals import decisions, memory
+from approvals import decisions, memory, payloads
 from approvals.models import Action, Suspension
 from console.workspaces import permissions
 from tests.approvals.proposals import pending
@@ -54,6 +54,23 @@ def test_of_another_tool_the_denied_text_itself_is_shown(cast, browser):
     page = card(browser, cast, written(caller, "/work/a", "x\n"))
     section = page[page.index('aria-label="Denied before: run"') :].split("</section>")[0]
     assert "curl evil.test" in re.sub("<[^>]*>", "", section)
+
+
+@pytest.mark.parametrize("what", [{"command": "python3 x.py"}, {"argv": ["python3", "x.py"]}])
+def test_another_text_of_the_script_that_is_named_is_a_difference(cast, browser, what):
+    caller = cast.caller(cast.scout)
+    arguments = {**what, "cwd": "/work", "env": {}, "stdin": "", "timeout_s": 9}
+
+    def asked(text: bytes):
+        script = {"path": "/work/x.py", **payloads.keep(payloads.hold(text))}
+        return pending(caller, arguments=arguments, script=script, conversation="c")
+
+    deny(asked(b"import os\nprint(1)\n"), cast.bob)
+    page = card(browser, cast, asked(b"import os\nprint(2)\n"))
+    assert "Denied before, the same" not in page
+    section = page[page.index('aria-label="Difference from what was denied"') :].split("</section>")[0]
+    changed = re.findall(r'<tr class="(?:del|add)".*?<td class="txt">(.*?)</td>', section)
+    assert [re.sub("<[^>]*>", "", text).strip() for text in changed] == ["print(1)", "print(2)"]
 
 
 def test_a_denied_text_that_cannot_be_shown_leaves_the_card_as_it_is(cast, browser, monkeypatch):

@@ -201,6 +201,11 @@ def test_of_a_plan_what_is_written_and_too_long_is_not_what_is_there_now(cast, b
         ("python3 ../x.py", "/work/a", "/work/x.py", "python3 /work/x.py"),
         ("python3 a/../x.py", "/work", "/work/x.py", "python3 /work/x.py"),
         ("./x", "/work/link", "/work/a/it's", "'/work/a/it'\"'\"'s'"),
+        ("./x 2>&1", "/work/link", "/work/a/x", "/work/a/x 2>&1"),
+        ("bash ./x 1>&2", "/work/link", "/work/a/x", "bash /work/a/x 1>&2"),
+        ("bash >&2  -e  ./x \t2>&1 ./x\n", "/work/link", "/work/a/x", "bash >&2  -e  /work/a/x \t2>&1 ./x\n"),
+        ("bash 2>&1 2 2", "/work/link", "/work/a/2", "bash 2>&1 /work/a/2 2"),
+        ("\n\n./'a b'\"c\"\\ d ./x;", "/work/link", "/work/a/x", "\n\n/work/a/x ./x;"),
     ],
 )
 def test_a_name_that_somebody_could_turn_is_put_as_the_real_path(command, cwd, real, line) -> None:

@@ -1,5 +1,6 @@
 """Which file a command runs, by its words alone; the interpreters themselves are asked whether that is so."""
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,7 @@ NAMED = [
     ("node --enable-source-maps x.js a", "x.js", "node"),
     ("perl -w x.pl", "x.pl", "perl"),
     ("ruby x.rb", "x.rb", "ruby"),
+    ("python3 -u \t'x y'.\"py\" a 2>&1", "x y.py", "python3"),
 ]
 NOT_NAMED = [
     "true", "ls -la", "echo ./x", "x.py", "git status", "python3", "python3 -", "python3 -c 'print(1)'",
@@ -52,6 +54,8 @@ def test_the_file_that_it_runs_is_named(line: str, word: str, program: str) -> N
     assert found is not None
     assert (found.word, found.program) == (word, program)
     assert shell.likely_script(shell.read(line)) == found
+    assert found.span is not None
+    assert shlex.split(line[found.span]) == [word]
     assert shell.script_in(shell.read_argv(found.argv)) == found
 
 
