@@ -114,6 +114,7 @@ def remove(member: Member, *, by: Member) -> None:
     """Ends the membership, its permissions and its keys, and the sessions of who is a member nowhere else; in other
     workspaces one stays signed in. Pages look at each request, sockets every few seconds."""
     check_may_remove(member, by=by)
+    _escalate_no_more_to(member, by=by)
     now = timezone.now()
     Member.objects.filter(pk=member.pk, removed_at=None).update(removed_at=now, away_until=None, deputy=None)
     Key.objects.filter(member=member, revoked_at=None).update(revoked_at=now)
@@ -121,6 +122,20 @@ def remove(member: Member, *, by: Member) -> None:
     if not Member.objects.of(member.user).exists():
         User.objects.filter(pk=member.user_id).update(session_epoch=F("session_epoch") + 1)
     audit.append(workspace_id=member.workspace_id, actor=_actor(by), event="member.removed", subject_id=member.pk)
+
+
+def _escalate_no_more_to(member: Member, *, by: Member) -> None:
+    """A deputy stays named: none at all would mean that nobody is told, and one who is not there is passed over."""
+    workspace = Workspace.objects.select_for_update(no_key=True).get(pk=member.workspace_id)
+    before = workspace.escalate_to
+    if member.pk not in before:
+        return
+    after = [each for each in before if each != member.pk]
+    Workspace.objects.filter(pk=workspace.pk).update(escalate_to=after)
+    audit.append(
+        workspace_id=workspace.pk, actor=_actor(by), event="workspace.settings_changed", subject_id=workspace.pk,
+        before={"escalate_to": before}, after={"escalate_to": after},
+    )  # fmt: skip
 
 
 def _audit(event: str, holder: Holder, permission: str, by: Member | None) -> None:

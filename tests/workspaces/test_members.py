@@ -1,9 +1,9 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from console.workspaces import members, permissions
+from console.workspaces import audit, members, permissions, settings
 from console.workspaces.errors import Conflict, Invalid, PermissionDenied
-from console.workspaces.models import Agent, Member, Permission, User
+from console.workspaces.models import Agent, Member, Permission, User, Workspace
 from tests import people
 
 RUN = permissions.SANDBOXES_RUN
@@ -101,3 +101,22 @@ def test_a_new_member_by_email_gets_a_password_that_must_change(cast):
 def test_an_email_belongs_to_one_user_in_any_case(cast):
     with pytest.raises(IntegrityError), transaction.atomic():
         User.objects.create_user("BOB@example.test", "x", name="Bob two")
+
+
+def test_who_is_removed_is_told_no_more_of_what_nobody_decides(cast):
+    """Else they were told again when they come back, and the setting could not be sent back as it was read."""
+    to = [cast.bob.pk, cast.alice.pk]
+    settings.change_workspace(by=cast.alice, escalate_after_min=30, escalate_to=to)
+    members.remove(cast.bob, by=cast.alice)
+    found = Workspace.objects.get(pk=cast.workspace.pk)
+    assert (found.escalate_after_min, found.escalate_to) == (30, [cast.alice.pk])
+    row = found.audit.filter(event="workspace.settings_changed").latest("seq")
+    assert (row.actor_id, row.data) == (
+        cast.alice.pk, {"before": {"escalate_to": to}, "after": {"escalate_to": [cast.alice.pk]}}
+    )  # fmt: skip
+    assert list(audit.broken_links(found)) == []
+    settings.change_workspace(by=cast.alice, escalate_to=found.escalate_to)
+    carol = people.member(cast.workspace, "carol", *permissions.PRESETS["reviewer"])
+    before = found.audit.filter(event="workspace.settings_changed").count()
+    members.remove(carol, by=cast.alice)
+    assert found.audit.filter(event="workspace.settings_changed").count() == before
