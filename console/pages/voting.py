@@ -6,6 +6,7 @@ from typing import Any
 from approvals import votes
 from approvals.models import Action
 from approvals.plans import fate
+from console.workspaces import away, reviewers
 from console.workspaces.models import Member
 
 from . import absences
@@ -32,9 +33,20 @@ def _escalated(action: Action, viewer: Member) -> str:
     """Empty when it was not."""
     if action.escalated_at is None:
         return ""
-    group = Member.objects.filter(pk__in=action.escalated_to).select_related("user").order_by("user__name")
-    names = [_name(each, viewer) for each in group]
-    return f"Nobody had decided in time, so {f'{listed(names)} heard of it too' if names else 'it was escalated'}"
+    found = Member.objects.filter(pk__in=action.escalated_to).select_related("user", "deputy__user")
+    group = [_with_deputy(each, viewer) for each in found.order_by("user__name")]
+    return f"Nobody had decided in time, so it was escalated{f' to {listed(group)}' if group else ''}"
+
+
+def _with_deputy(member: Member, viewer: Member) -> str:
+    """`Bob`, `Bob (away)`, `Bob (away, deputy: Carol)` where Carol is told instead."""
+    name = _name(member, viewer)
+    if not member.is_away:
+        return name
+    present = {each.pk for each in reviewers.in_workspace(member.workspace_id) if not each.is_away}
+    if member.deputy and away.hearer(member, present) == member.deputy.pk:
+        return f"{name} (away, deputy: {_name(member.deputy, viewer)})"
+    return f"{name} (away)"
 
 
 def _name(member: Member, viewer: Member) -> str:

@@ -116,8 +116,23 @@ def test_a_card_says_that_it_was_escalated_and_to_whom(cast, browser):
         assert "Nobody had decided" not in card(cast, browser, cast.alice, action)
         Action.objects.update(created_at=timezone.now() - timedelta(hours=1))
         assert escalating.escalate(action.pk)
-        assert "Nobody had decided in time, so Bob heard of it too, <time" in card(cast, browser, cast.alice, action)
-        assert "so you heard of it too" in card(cast, browser, cast.bob, action)
+        assert "Nobody had decided in time, so it was escalated to Bob, <" in card(cast, browser, cast.alice, action)
+        assert "so it was escalated to you, <time" in card(cast, browser, cast.bob, action)
+
+
+def test_a_card_says_who_of_those_it_was_escalated_to_is_away_and_who_is_told_instead(cast, browser):
+    cast.carol = people.member(cast.workspace, "carol", *permissions.PRESETS["reviewer"])
+    settings.change_workspace(by=cast.alice, escalate_after_min=30, escalate_to=[cast.bob.pk, cast.alice.pk])
+    action = pending(cast.caller(cast.scout))
+    Action.objects.update(created_at=timezone.now() - timedelta(hours=1))
+    assert escalating.escalate(action.pk)
+    leaves(cast.bob)
+    assert "escalated to Alice and Bob (away), <time" in card(cast, browser, cast.carol, action)
+    leaves(cast.bob, cast.carol)
+    assert "escalated to you and Bob (away, deputy: Carol), <time" in card(cast, browser, cast.alice, action)
+    assert "escalated to Alice and Bob (away, deputy: you), <time" in card(cast, browser, cast.carol, action)
+    leaves(cast.carol)
+    assert "escalated to Alice and Bob (away), <time" in card(cast, browser, cast.carol, action), "none is told instead"
 
 
 def test_a_card_says_that_all_who_can_are_away_and_who_looks_still_can(cast, browser):
