@@ -1,11 +1,12 @@
-"""Headers and the first password: what every page has, whatever its view does."""
+"""Headers, texts that no row takes and the first password: what every page has, whatever its view does."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
 from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
 from django.urls import reverse
 
 # Everything from this origin, nothing inline, nobody frames it. Drawn text is only ever text; this is the second wall.
@@ -46,6 +47,19 @@ class ContentSecurityPolicy(_Either):
         return _with_policy(await self.get_response(request))
 
 
+class NoNul(_Either):
+    """A text with a NUL is refused here: no row of PostgreSQL takes one, and no view has a use for one. Before the
+    session is looked for, since a cookie is a text as well."""
+
+    def call(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = _refusal(request) or self.get_response(request)
+        return response
+
+    async def acall(self, request: HttpRequest) -> HttpResponseBase:
+        response: HttpResponseBase = _refusal(request) or await self.get_response(request)
+        return response
+
+
 class PasswordMustChange(_Either):
     """Who signed in with a first password sees nothing else until it is changed. Keys and `/v1` have no session."""
 
@@ -58,6 +72,19 @@ class PasswordMustChange(_Either):
         must = _has_session(request) and getattr(await request.auser(), "password_must_change", False)
         response: HttpResponseBase = (_elsewhere(request) if must else None) or await self.get_response(request)
         return response
+
+
+def _refusal(request: HttpRequest) -> HttpResponse | None:
+    if not _has_session(request):  # the doors of machines look for themselves
+        return None
+    try:
+        fields = [request.GET, *([request.POST] if request.method == "POST" else [])]
+    except UnreadablePostError:  # its sender left
+        return None
+    texts = [text for field in fields for name, values in field.lists() for text in (name, *values)]
+    if not any("\0" in text for text in (request.path, *request.COOKIES.values(), *texts)):
+        return None
+    return HttpResponse(render_to_string("people/malformed.html"), status=400)
 
 
 def _with_policy(response: HttpResponseBase) -> HttpResponseBase:

@@ -43,10 +43,10 @@ class Record:
         part += data[: PART_BYTES - len(part)]
 
     def read(self) -> dict[str, Any]:
-        """As a short one is, but `cut`: with the beginning of its line, and its first place. Raises what a record of no
-        sense raises."""
+        """As a short one is, with the beginning of its line and its first place alone. Raises what a record of no sense
+        raises."""
         line, numbers, place = (bytes(part) for part in (*self._parts, b"", b"")[:3])
-        found: dict[str, Any] = {"lines": _begun(_LINE.search(line)), "line_number": 0, "submatches": [], "cut": True}
+        found: dict[str, Any] = {"lines": _begun(_LINE.search(line)), "line_number": 0, "submatches": []}
         if offsets := _OFFSETS.match(numbers):
             found["line_number"], found["absolute_offset"] = int(offsets[1]), int(offsets[2])
         if span := _SPAN.match(place):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from .hints import Any
-from .overlong import Record
+from .overlong import PART_BYTES, Record
 from .programs import ENV
 
 RECORD_BYTES = 4 << 20
@@ -120,7 +120,7 @@ class Records:
             if not newline:
                 return
             self._long = None
-            self._take(long.read)
+            self._take(long.read, is_cut=True)
         self._buffer += data
         while (end := self._buffer.find(b"\n", self._looked)) >= 0:
             record = bytes(self._buffer[:end])
@@ -135,18 +135,18 @@ class Records:
             self._buffer.clear()
             self._looked = 0
 
-    def _take(self, read: Callable[[], Any]) -> FileHits | None:
+    def _take(self, read: Callable[[], Any], *, is_cut: bool = False) -> FileHits | None:
         try:
             found = read()
-            return self._read(found["type"], found["data"])
+            return self._read(found["type"], found["data"], is_cut)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
             return None
 
-    def _read(self, kind: str, data: Any) -> FileHits | None:
+    def _read(self, kind: str, data: Any, is_cut: bool) -> FileHits | None:
         if kind == "begin":
             self._file, self._before = FileHits(_bytes(data["path"])), []
         elif kind == "match" and self._file is not None:
-            self._hit(self._file, data)
+            self._hit(self._file, data, is_cut)
         elif kind == "context" and self._file is not None:
             self._around(self._file, data)
         elif kind == "end" and self._file is not None:
@@ -155,16 +155,16 @@ class Records:
             return done
         return None
 
-    def _hit(self, file: FileHits, data: Any) -> None:
+    def _hit(self, file: FileHits, data: Any, is_cut: bool) -> None:
         line = _bytes(data["lines"]).rstrip(b"\r\n")
         matches = data["submatches"]
         start, end = (int(matches[0]["start"]), int(matches[0]["end"])) if matches else (0, 0)
         column = len(line[:start].decode(errors="replace")) + 1
         number = data.get("line_number")
         hit = Hit(int(number or 0), column, window(line, start, end), before=self._before)
-        if "cut" in data and matches:
+        if is_cut and matches:
             hit.place = int(data["absolute_offset"]), start, end
-            hit.match = _bytes(matches[0]["match"])
+            hit.match = _bytes(matches[0]["match"])[:PART_BYTES]
             hit.column, hit.text = start + 1, _alone(hit.match, start)
         self._before = []
         file.hits.append(hit)

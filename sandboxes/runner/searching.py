@@ -30,6 +30,8 @@ PATTERN_BYTES = 8000
 PIECES_AHEAD = 4
 LATE_S = 0.05
 """So long after its time a search is ended from outside: then it knows by its own clock why."""
+LOOKS_S = 1.0
+"""So long after its time it still looks around matches in very long lines."""
 LARGE_BYTES = 64 << 20
 """Where longer lines than fit into memory made ripgrep give up, it is not given files beyond this any more."""
 NOTHING = "/dev/null"
@@ -126,6 +128,11 @@ class Search(searches.Told):
         return time.monotonic() > self._until
 
     @property
+    def _looks(self) -> bool:
+        """Whether there is still somebody, and time, to look around a match for: a long line is a long way."""
+        return self.ref is not None and time.monotonic() < self._until + LOOKS_S
+
+    @property
     def _is_full(self) -> bool:
         return len(self._entries) + self._batch.collected >= self._needed
 
@@ -166,17 +173,17 @@ class Search(searches.Told):
         self._unreadable += complaints or 0
 
     def _finish(self) -> None:
-        page = Page(self._offset, self._limit)
+        page, is_late = Page(self._offset, self._limit), self._is_late
         for name, hit, count in self._entries:
-            if hit is not None and hit.place is not None and page.takes_next:
+            if hit is not None and hit.place is not None and page.takes_next and self._looks:
                 around.look(os.path.join(self._top, name), hit)
             self._put(page, searches.shown(self._top, self._base, name), hit, count)
-        is_cut = self._is_late or bool(self._upcoming) or self._tree.is_cut or len(self._entries) >= self._needed
+        is_cut = is_late or bool(self._upcoming) or self._tree.is_cut or len(self._entries) >= self._needed
         self.tell({
             {"lines": "matches", "files": "paths", "count": "counts"}[self._wanted.mode]: page.entries,
             "files_searched": self._searched,
             **page.told(at_least=is_cut),
-            "incomplete": self._is_late or self._tree.is_cut,
+            "incomplete": is_late or self._tree.is_cut,
             "ignored": self._tree.left_out,
             "left_out": self._tree.left_out_first,
             "unreadable": self._unreadable + self._tree.unreadable,

@@ -59,7 +59,9 @@ class View(Outgoing):
                     kept.append(piece)
             found = scan.result()
         except NotText as error:
-            raise not_text(error.offset, "; its bytes come with `as` hex or base64, or by a command") from error
+            raise not_text(
+                error.offset, "; its bytes come by a command, or with `as` where the tool has that"
+            ) from error
         if kept is not None:
             self._pool.versions.keep(real, found["version"], b"".join(kept))
         return found

@@ -211,15 +211,49 @@ async def test_what_an_agent_says_comes_beside_the_arguments_and_is_on_its_card(
     assert "sandgate" not in str(action.arguments)
 
 
+STATELESS = "2026-07-28"
+REVISIONS = pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+
+
+async def said(talk: Talk, key: str, revision: str, **meta: Any) -> httpx.Response:
+    """To a call of `run` with that beside its arguments."""
+    if revision == STATELESS:
+        own = {"protocolVersion": revision, "clientInfo": {"name": "test", "version": "1"}, "clientCapabilities": {}}
+        meta |= {f"io.modelcontextprotocol/{name}": value for name, value in own.items()}
+        more = {"MCP-Protocol-Version": revision, "Mcp-Method": "tools/call", "Mcp-Name": "run"}
+    else:
+        more = {"session": await talk.open(key)}
+    body = json.dumps(call(7, "echo 1", **meta)).encode()  # httpx itself would not send half a character
+    return await talk.post(body, key=key, **more)
+
+
+async def told(talk: Talk, key: str, revision: str, **meta: Any) -> dict[str, Any]:
+    return json.loads((await said(talk, key, revision, **meta)).text.split("data: ", 1)[-1])["result"]
+
+
+@pytest.mark.parametrize("name", ["sandgate/reason", "sandgate/parent_action"])
+async def test_half_a_character_in_it_is_refused_and_nothing_is_proposed(talk, place, name):
+    assert (await said(talk, place.scouts, "2025-11-25", **{name: "a\ud800b"})).status_code == 400
+    found = await told(talk, place.scouts, STATELESS, **{name: "a\ud800b"})
+    assert (found["isError"], found["structuredContent"]["field"]) == (True, f"_meta.{name}")
+    assert not await db.read(Action.objects.exists)
+
+
+@REVISIONS
 @pytest.mark.parametrize("name", ["sandgate/reason", "sandgate/parent_action"])
 @pytest.mark.parametrize("value", [5, ["x"], "x" * 2001, "a\0b", None])
-async def test_what_it_says_is_a_short_text_or_the_call_is_refused(talk, place, name, value):
-    session = await talk.open(place.scouts)
-    answer = await talk.post(call(7, "echo 1", **{name: value}), key=place.scouts, session=session)
-    told = json.loads(answer.text.split("data: ", 1)[1])["result"]
-    assert (told["isError"], told["structuredContent"]["field"]) == (True, f"_meta.{name}")
-    assert name in told["content"][0]["text"]
+async def test_what_it_says_is_a_short_text_or_the_call_is_refused(talk, place, revision, name, value):
+    found = await told(talk, place.scouts, revision, **{name: value})
+    assert (found["isError"], found["structuredContent"]["field"]) == (True, f"_meta.{name}")
+    assert name in found["content"][0]["text"]
     assert not await db.read(Action.objects.exists)
+
+
+@REVISIONS
+async def test_an_action_that_it_does_not_follow_from_is_named_as_it_named_it(talk, place, revision):
+    found = await told(talk, place.scouts, revision, **{"sandgate/parent_action": "act_made_up"})
+    assert (found["isError"], found["structuredContent"]["field"]) == (True, "_meta.sandgate/parent_action")
+    assert "`sandgate/parent_action` in `_meta` act_made_up is no action" in found["content"][0]["text"]
 
 
 @pytest.mark.database

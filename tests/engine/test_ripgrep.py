@@ -97,6 +97,16 @@ def test_a_line_longer_than_any_record_is_not_held_and_its_first_match_is_placed
     assert (first.text, second.line, second.place) == ("…needle…", 5, None)
 
 
+def test_only_a_record_that_was_cut_here_is_taken_for_one():
+    """The program may be anything: what it calls cut would be held, and looked for in the file."""
+    told = json.loads(match(b"f", 4, b"needle " * 1000 + b"\n", (0, 6)))
+    told["data"] |= {"cut": True, "absolute_offset": 1}
+    told["data"]["submatches"][0]["match"] = {"text": "x" * (RECORD_BYTES // 2)}
+    ((hit,),) = (file.hits for file in read(begin(b"f") + json.dumps(told).encode() + b"\n" + end(b"f")))
+    assert (hit.place, hit.match, hit.column) == (None, b"", 1)
+    assert hit.text.startswith("needle needle")
+
+
 def test_a_match_that_is_itself_longer_than_any_record_is_shown_by_its_beginning():
     line = b"ab\t" * (LONG // 3)
     told = begin(b"f") + match(b"f", 2, line, (3, len(line)), offset=9) + end(b"f")

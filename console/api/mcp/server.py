@@ -82,7 +82,7 @@ async def call_tool(ctx: Context, params: CallToolRequestParams) -> CallToolResu
     except NoSuchTool as error:
         raise MCPError(INVALID_PARAMS, error.detail) from error
     except SandgateError as error:
-        return shown.refusal(error)
+        return shown.refusal(_as_named_here(error))
 
 
 async def _called(
@@ -187,10 +187,17 @@ def _beside(params: CallToolRequestParams) -> dict[str, str]:
     return {"reason": _short(meta, SAYS, SAYS_MOST), "parent_action": _short(meta, FOLLOWS, FOLLOWS_MOST)}
 
 
+def _as_named_here(error: SandgateError) -> SandgateError:
+    """What is wrong with a text beside the arguments, which REST has under another name."""
+    if error.fields.get("field") != "parent_action":
+        return error
+    return Invalid(error.detail.replace("`parent_action`", f"`{FOLLOWS}` in `_meta`"), field=f"_meta.{FOLLOWS}")
+
+
 def _short(meta: Mapping[str, Any], name: str, most: int) -> str:
     value = meta.get(name, "")
-    if not isinstance(value, str) or len(value) > most or "\0" in value:
-        detail = f"`{name}` in `_meta` is a text of at most {most} characters, without a NUL."
+    if not isinstance(value, str) or len(value) > most or "\0" in value or not check.is_unicode(value):
+        detail = f"`{name}` in `_meta` is a text of at most {most} characters, without a NUL or half a surrogate pair."
         raise Invalid(detail, field=f"_meta.{name}")
     return value
 
