@@ -7,7 +7,7 @@ Must never draw an action's text, nor say that it was shown: both are the card's
 from collections.abc import Callable
 from typing import Any
 
-from approvals import showing, told, votes
+from approvals import decisions, showing, told, votes
 from approvals.models import Action
 from console.workspaces.models import Member
 
@@ -61,6 +61,7 @@ def became(action: Action, member: Member) -> dict[str, Any]:
         "told": told.ended(action) if action.status == "denied" else "",
         "sentence": fates.sentence(action),
         "decision": decision,
+        "late": decisions.is_deniable_late(action),
         "kept": kept.of_action(member, action),
         "streams": fates.streams([action]).get(action.pk, []),
     }

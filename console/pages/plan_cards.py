@@ -59,8 +59,7 @@ def card(request: Any, opened: Action, *, unticked: frozenset[str] = frozenset()
     undrawable = UNDRAWABLE if _draw(shown["items"], unticked) else ""
     why_not, is_waiting = selves.why_not(first, member), shown["status"] == "pending"
     open_ = is_waiting and plan.expires_at > timezone.now()
-    late = not is_waiting and any(map(decisions.is_deniable_late, actions))
-    may_decide = (open_ or late) and request.here.may_review
+    may_decide = (open_ or shown["late"]) and request.here.may_review
     return {
         "template": "partials/_plan.html",
         "reasons": REASONS,
@@ -68,7 +67,6 @@ def card(request: Any, opened: Action, *, unticked: frozenset[str] = frozenset()
         "wants": _wants(shown["status"], len(actions)),
         "sandbox": Sandbox.objects.filter(pk=plan.sandbox_id).first(),
         "may_decide": may_decide,
-        "late": late,
         "may_approve": open_ and may_decide and not (why_not or undrawable or voted["voted"]),
         "own": f"{why_not} {absences.others_can(first, member)} You can deny it." if why_not else "",
         "undrawable": undrawable,
@@ -110,6 +108,7 @@ def _became(opened: Action, actions: list[Action], member: Member) -> dict[str, 
         "items": _items(actions),
         "status": status,
         "decision": decision,
+        "late": status != "pending" and any(map(decisions.is_deniable_late, actions)),
         "fate": fates.Fate(*fates.STATES[status]),
         "headline": fates.headline(_told(actions), viewer=member, decision=decision),
         "decided_at": next((action.decided_at for action in actions if action.decided_at), None),

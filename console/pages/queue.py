@@ -153,7 +153,6 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
     voted, became = voting.shown(action, member), fragments.became(action, member)
     why_not = selves.why_not(action, member)
     open_ = action.status == "pending" and (action.expires_at or timezone.now()) > timezone.now()
-    late = decisions.is_deniable_late(action)
     may_approve = open_ and request.here.may_review and not (why_not or matter.undrawable or voted["voted"])
     return {
         "matter": matter,
@@ -161,8 +160,7 @@ def _card(request: Any, action: Action) -> dict[str, Any]:
         "before": _before(request, action),
         "twins": twins.of(action) if open_ else [],
         "parents": rows.of(lineage.chain(action)),
-        "may_decide": (open_ or late) and request.here.may_review,
-        "late": late,
+        "may_decide": (open_ or became["late"]) and request.here.may_review,
         "may_approve": may_approve,
         "grant": granting.offered(action) if may_approve else [],
         "grant_minutes": granting.MINUTES,

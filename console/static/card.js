@@ -4,7 +4,7 @@
 
 (() => {
   const QUIET_MS = 500;
-  let quiet = 0, written = { id: "", reason: "" };
+  let quiet = 0, written = { id: "", reason: "", step: "" };
 
   const card = () => document.querySelector("#card");
   const form = () => document.querySelector("#card form.decide");
@@ -21,7 +21,7 @@
     hush();
     if (card()) Folds.fold(card());
     if (!form()) return card() && keepWritten();
-    fold();
+    writeOn();
     if (form().querySelector("[data-approve]")) Reading.watch(card(), form(), showReading);
   }
 
@@ -55,25 +55,35 @@
     } catch (error) { console.warn(error); }
   }
 
-  // ---- a reason that somebody else's decision overtook ----
+  // ---- a reason on a card that another takes the place of ----
   function reasonNow() {
     const chip = form().querySelector("[name=quick]:checked")?.value, words = form().querySelector("[name=reason]").value.trim();
     return [chip, words].filter(Boolean).join(". ");
   }
 
+  function forget() { written = { id: "", reason: "", step: "" }; }
+  const isWritten = () => Boolean(written.reason) && written.id === card().dataset.id;
+
+  // Its chip and its words as words.
+  function writeOn() {
+    if (isWritten()) form().querySelector("[name=reason]").value = written.reason;
+    isWritten() && written.step === "deny" ? unfold() : fold();
+  }
+
+  // Somebody else's decision overtook it.
   function keepWritten() {
     const note = card().querySelector("[data-unsent]");
-    if (!note || !written.reason || written.id !== card().dataset.id) return;
+    if (!note || !isWritten()) return;
     note.querySelector("[data-unsent-reason]").textContent = written.reason;
     note.hidden = false;
-    written = { id: "", reason: "" };
+    forget();
   }
 
   document.addEventListener("input", (event) => {
-    if (form()?.contains(event.target)) written = { id: card().dataset.id, reason: reasonNow() };
+    if (form()?.contains(event.target)) written = { id: card().dataset.id, reason: reasonNow(), step: form().dataset.step };
   });
   // The answer to this page's own decision says itself what became of its reason.
-  document.addEventListener("htmx:beforeSwap", () => { written = { id: "", reason: "" }; });
+  document.addEventListener("htmx:beforeSwap", forget);
 
   // ---- deny, in two steps ----
   function fold() {
@@ -85,6 +95,7 @@
 
   function takeBack() {
     fold();
+    written.step = "choose";
     form().querySelector("[data-deny]").focus();
   }
 

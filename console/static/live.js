@@ -8,6 +8,7 @@
   const open = new Map(); // id -> status, of everything asked that has not ended
   const shown = new Map();
   const loading = new Map(); // address -> AbortController: the newest answer wins
+  const MOST_MS = 20000;
   let seq = 0, tries = 0, timer = 0, retryAt = 0;
 
   const all = (selector) => [...document.querySelectorAll(selector)];
@@ -21,6 +22,7 @@
     loading.get(address)?.abort();
     const control = new AbortController();
     loading.set(address, control);
+    const late = setTimeout(() => control.abort(), MOST_MS);
     try {
       const answer = await fetch(address, { headers: { "HX-Request": "true" }, signal: control.signal });
       const elsewhere = answer.headers.get("HX-Redirect");
@@ -30,6 +32,7 @@
     } catch (error) {
       if (error.name !== "AbortError") console.warn(error);
     } finally {
+      clearTimeout(late);
       if (loading.get(address) === control) loading.delete(address);
     }
   }
@@ -59,15 +62,27 @@
       if (rowOf(id)) load(() => rowOf(id), `${rowOf(id).dataset.row}&open=${opened()}`);
     }, 100 + 200 * Math.random()));
   }
-  // Only with its answer is there something to count anew: two that take over from each other would never end.
-  const loadList = () => load(() => one("#list-body"), one("#list-body").dataset.list).then((came) => came && count(false));
+  // What comes meanwhile is asked for after the answer: of requests that take over from each other none is answered.
+  let listAgain = false;
+  async function loadList() {
+    const address = one("#list-body").dataset.list;
+    listAgain = loading.has(address);
+    if (listAgain) return;
+    const came = await load(() => one("#list-body"), address);
+    if (listAgain) return loadList();
+    if (came) count(false); // only with its answer is there something to count anew
+  }
   const loadCard = () => load(() => deciding() ? null : one("#card"), `${one("#card").dataset.card}?part=card`);
   // Approvals so far. When what would run was edited, all of the card is another.
   async function loadVotes() {
     await load(() => one("#votes"), one("#votes").dataset.votes);
     if (one("#card form.decide [name=digest]")?.value !== one("#votes")?.dataset.digest) loadCard();
   }
-  const loadFate = () => load(() => one("#outcome"), one("#outcome").dataset.fate);
+  // All of the card only once its offer to deny late has run out.
+  async function loadFate() {
+    const came = await load(() => one("#outcome"), one("#outcome").dataset.fate);
+    if (came && one("#card form.decide") && !one("#outcome[data-deniable]")) loadCard();
+  }
 
   // What runs in a sandbox. Not under the pointer, nor what is being used or read out.
   const LIVE_MS = 3000;
@@ -76,7 +91,7 @@
   function look() {
     if (document.hidden || !idle() || Date.now() - looked < LIVE_MS) return;
     looked = Date.now();
-    load(idle, idle().dataset.live);
+    if (!loading.has(idle().dataset.live)) load(idle, idle().dataset.live);
   }
 
   // ---- what changed ----
@@ -84,8 +99,8 @@
     const row = rowOf(id), card = one("#card");
     if (row && row.dataset.status !== status) loadRow(id);
     const items = card?.dataset.ids?.split(" ") || [];
-    // A card on which nothing is left to decide keeps what it says of that; only its outcome moves on.
-    const load = card?.dataset.status === "pending" || one("#card form.decide") ? loadCard : loadFate;
+    // A card that waits no more keeps what it says, and what is written on it; only its outcome moves on.
+    const load = card?.dataset.status === "pending" ? loadCard : loadFate;
     if (items.includes(id) || (card?.dataset.id === id && one("#outcome").dataset.status !== status)) load();
   }
 
@@ -234,7 +249,8 @@
     }
     for (const place of all("[data-retry]")) place.textContent = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
     look();
-    if (one('#outcome:is([data-status="running"], [data-command])') && !document.hidden) loadFate();
+    const moving = one('#outcome:is([data-status="running"], [data-command])');
+    if (moving && !document.hidden && !loading.has(moving.dataset.fate)) loadFate();
   }
 
   async function copySecret(button) {

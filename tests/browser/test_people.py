@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.site import AgentSide, Site
 from tests.browser.test_card import cancel
 from tests.browser.test_fatigue import Window, wait_together
+from tests.browser.test_plans import SLOW_MS, propose
 from tests.browser.test_review import approve, waits
 
 
@@ -84,3 +85,32 @@ def test_after_the_last_approval_a_card_goes_on_to_its_outcome_and_offers_deny_n
         expect(page.locator("#outcome")).to_have_attribute("data-status", "succeeded")
         expect(page.locator("form.decide")).to_have_count(0)
         expect(page.locator("#outcome")).to_contain_text("by two")
+
+
+def test_a_reason_that_is_being_written_stays_while_a_plan_is_approved_starts_and_goes_on(
+    site: Site, window: Window, agent: AgentSide, by_two: None
+) -> None:
+    bob, ines = window("bob"), window("ines")
+    plan = propose(agent, "sleep 4", "sleep 30", "echo never")
+    for page in (bob, ines):
+        page.goto(site.page("queue", plan["items"][0]["id"]))
+    approve(bob)
+    expect(bob.locator("#votes")).to_contain_text("1 of 2 approved")
+    expect(bob.locator("#card[data-quiet]")).to_have_count(0)
+    bob.get_by_role("button", name="Deny…").click()
+    bob.get_by_text("Too broad").click()
+    reason, outcome = bob.locator("#reason"), bob.locator("#outcome")
+    reason.fill("Stop after")
+    approve(ines)
+    expect(bob.locator("#seen")).to_contain_text("You can deny what of it has not started.")
+    expect(reason).to_have_value("Too broad. Stop after")
+    expect(reason).to_be_focused()
+    reason.fill("Stop after the first")
+    expect(outcome.locator("li").first).to_contain_text("exit 0", timeout=SLOW_MS)
+    expect(reason).to_have_value("Stop after the first")
+    expect(reason).to_be_focused()
+    expect(bob.locator("#card[data-quiet]")).to_have_count(0)
+    bob.get_by_role("button", name="Deny", exact=True).click()
+    expect(outcome.locator("li").last).to_contain_text("denied", timeout=SLOW_MS)
+    last = agent.api.get(f"/plans/{plan['id']}").json()["items"][-1]
+    assert (last["status"], last["outcome"]["reason"]) == ("denied", "Stop after the first")

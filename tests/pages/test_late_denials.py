@@ -25,9 +25,13 @@ def approved(cast):
     return Action.objects.get()
 
 
-def card(cast, browser, action, who=None):
+def card(cast, browser, action, who=None, part=""):
     client = browser(who or cast.carol)
-    return client, client.get(reverse("card", args=[cast.workspace.pk, action.pk])).content.decode()
+    return client, client.get(reverse("card", args=[cast.workspace.pk, action.pk]) + part).content.decode()
+
+
+def fate(cast, browser, action):
+    return card(cast, browser, action, part="?part=fate")[1]
 
 
 def test_the_card_offers_deny_alone_and_it_counts(cast, browser, approved):
@@ -44,6 +48,27 @@ def test_the_card_offers_deny_alone_and_it_counts(cast, browser, approved):
 def test_what_has_started_offers_nothing(cast, browser, approved):
     assert gate.start(approved.pk)
     assert 'name="verdict"' not in card(cast, browser, approved)[1]
+
+
+def test_what_a_page_fetches_as_it_goes_on_says_for_how_long_deny_counts(cast, browser, approved):
+    assert "data-deniable" in fate(cast, browser, approved)
+    assert gate.start(approved.pk)
+    assert "data-deniable" not in fate(cast, browser, approved)
+
+
+def test_of_a_plan_until_each_of_its_items_has_started(cast, browser):
+    agents.change_tools(cast.scout, by=None, approvals_needed=2)
+    cast.carol = people.member(cast.workspace, "carol", *permissions.PRESETS["reviewer"])
+    plan = planned(cast.caller(cast.scout))
+    first, *others = items(plan)
+    approve(plan, cast.alice)
+    assert "data-deniable" not in fate(cast, browser, first), "it waits, and all of its card is fetched"
+    approve(plan, cast.bob)
+    assert gate.finish(gate.start(first.pk), status="succeeded", result={"exit_code": 0})
+    assert "data-deniable" in fate(cast, browser, first)
+    for each in others:
+        assert gate.finish(gate.start(each.pk), status="succeeded", result={"exit_code": 0})
+    assert "data-deniable" not in fate(cast, browser, first)
 
 
 def test_one_approval_that_was_enough_is_not_undone(cast, browser):
