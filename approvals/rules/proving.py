@@ -5,10 +5,13 @@ denies, to be asked about or denied, wherever in the line.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import NamedTuple
+
+from approvals import shell
 
 from .finding import standing
 from .judging import Call, Standing, judge
+from .keeping import kept_if_sure
 from .models import Rule
 
 
@@ -27,16 +30,25 @@ class Test:
 
 def run(rule: Rule) -> list[Test]:
     """Each takes milliseconds, and pages show them again and again: what came of the last few rules' is kept."""
-    return list(_proved(rule.effect, rule.tool, rule.pattern, tuple(rule.matches), tuple(rule.does_not_match)))
+    wanted = [(text, True) for text in rule.matches] + [(text, False) for text in rule.does_not_match]
+    return list(_proved(_Asked(rule.effect, rule.tool, rule.pattern, tuple(wanted))))
 
 
-@lru_cache(maxsize=256)
-def _proved(
-    effect: str, tool: str, pattern: str, matches: tuple[str, ...], does_not_match: tuple[str, ...]
-) -> tuple[Test, ...]:
-    rule = standing(Rule(effect=effect, tool=tool, pattern=pattern))
-    wanted = [(text, True) for text in matches] + [(text, False) for text in does_not_match]
-    return tuple(Test(text, should, _does_match(rule, text)) for text, should in wanted)
+class _Asked(NamedTuple):
+    effect: str
+    tool: str
+    pattern: str
+    wanted: tuple[tuple[str, bool], ...]
+
+
+@kept_if_sure(256)
+def _proved(asked: _Asked) -> tuple[tuple[Test, ...], bool]:
+    rule = standing(Rule(effect=asked.effect, tool=asked.tool, pattern=asked.pattern))
+    tests, is_sure = [], True
+    for text, should in asked.wanted:
+        tests.append(Test(text, should, _does_match(rule, text)))
+        is_sure = is_sure and not (rule.tool == "run" and shell.read(text).is_unsure)
+    return tuple(tests), is_sure
 
 
 def _does_match(rule: Standing, text: str) -> bool:

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 from typing import Any
 
 from django.utils import timezone
@@ -18,6 +17,7 @@ from approvals.models import Action
 from console.workspaces.models import Agent, Workspace
 
 from . import patterns, replay
+from .keeping import kept_if_sure
 from .models import Rule
 
 WITHIN = timedelta(days=30)
@@ -83,10 +83,11 @@ def _words(arguments: Mapping[str, Any]) -> _Line:
     return _of_read(shell.read_argv(tuple(arguments["argv"]))) if "argv" in arguments else _Line()
 
 
-@lru_cache(maxsize=2 * LAST)
-def _line(command: str) -> _Line:
+@kept_if_sure(2 * LAST)
+def _line(command: str) -> tuple[_Line, bool]:
     """Reading one takes milliseconds, and the next look reads nearly all of them again."""
-    return _of_read(shell.read(command))
+    read = shell.read(command)
+    return _of_read(read), not read.is_unsure
 
 
 def _of_read(line: shell.Read) -> _Line:

@@ -72,9 +72,15 @@ class Read:
             known: tuple[tuple[Simple, ...] | None, str] = self._known["judged"]
             return known
         judged = self._judge()
-        if judged[1] not in (formatter.UNCHECKED, FAILED):  # which may be other the next time
+        self._known["unsure"] = judged[1] in (formatter.UNCHECKED, FAILED)
+        if not self.is_unsure:
             self._known["judged"] = judged
         return judged
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether it could not be judged when that was last asked for, and may be the next time."""
+        return bool(self._known.get("unsure"))
 
     def _judge(self) -> tuple[tuple[Simple, ...] | None, str]:
         try:
