@@ -55,11 +55,11 @@ def _last_decided(proposal: "Proposal", digest: str) -> Action | None:
     if not (cooling := list(recent.filter(status="denied", retry_at__gt=now))):
         return None
     asked = meaning.of(proposal.arguments, proposal.profile, proposal.script)
-    denied = next((each for each in cooling if asked in meaning.all_of(each)), None)
+    denied = next((each for each in cooling if asked.is_denied_with(each)), None)
     if denied is None:
         return None
     later = recent.filter(decided_at__gt=denied.decided_at).exclude(status="denied")
-    return next((each for each in later if asked in meaning.all_of(each)), denied)
+    return next((each for each in later if asked.is_approved_with(each)), denied)
 
 
 def _something_cools(proposal: "Proposal", now: datetime) -> bool:

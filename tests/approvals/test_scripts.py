@@ -72,6 +72,66 @@ def test_denied_it_cools_down_until_its_text_is_another(cast) -> None:
     assert (after.status, "after_denial" in after.flags) == ("pending", True)
 
 
+def once_more(cast, text: bytes | None, path: str = "/work/x.py") -> str:
+    """What becomes of it, by a key of its own."""
+    bound = None if text is None else script(text, path)
+    key = f"k{Action.objects.count()}"
+    answer = gate.submit(run(cast.caller(cast.scout), "python3 x.py", script=bound, idempotency_key=key))
+    return Action.objects.get(pk=answer.action_id).status
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (b"if x:\n  a()\nb()\n\n", "denied"), (b"if x:\n  a()\nb()", "denied"),
+        (b"if x: \t\n  a()\r\nb()\n \n", "denied"),
+        (b" if x:\n  a()\nb()\n", "pending"), (b"if x:\n  a()\n\nb()\n", "pending"),
+        (b"if x:\n  a()\n  b()\n", "pending"), (b"if x:\n  a( )\nb()\n", "pending"), (b"", "pending"), (None, "denied"),
+    ],
+)  # fmt: skip
+def test_blanks_at_its_ends_or_a_text_that_cannot_be_bound_end_no_cool_down(cast, text, status) -> None:
+    deny(waiting(cast, b"if x:\n  a()\nb()\n"), cast)
+    assert once_more(cast, text) == status
+
+
+def test_a_link_to_a_copy_of_it_ends_no_cool_down(cast) -> None:
+    deny(waiting(cast), cast)
+    assert [once_more(cast, text, "/work/y/x.py") for text in (OLD, OLD + b"\n", NEW)] == [
+        "denied",
+        "denied",
+        "pending",
+    ]
+
+
+def test_denied_without_a_text_it_cools_down_with_any(cast) -> None:
+    deny(pending(cast.caller(cast.scout), "python3 x.py"), cast)
+    assert once_more(cast, OLD) == "denied"
+
+
+@pytest.mark.parametrize(("text", "status"), [(OLD + b" ", "pending"), (NEW, "denied"), (None, "denied")])
+def test_only_an_approval_of_the_same_text_ends_its_cool_down(cast, text, status) -> None:
+    bound = None if text is None else script(text)
+    later = pending(cast.caller(cast.scout), "python3 x.py", script=bound, idempotency_key="later")
+    deny(waiting(cast), cast)
+    decisions.decide(later, "approve", by=cast.alice, digest=later.digest)
+    assert once_more(cast, OLD) == status
+
+
+def test_a_script_that_is_kept_no_more_is_the_same_by_its_hash_alone(cast) -> None:
+    deny(waiting(cast), cast)
+    payloads.path(script(OLD)).unlink()
+    gone = {"path": "/work/x.py", "sha256": script(NEW)["sha256"], "size": len(NEW)}
+    payloads.path(gone).unlink()
+    caller = cast.caller(cast.scout)
+    statuses = [
+        Action.objects.get(
+            pk=gate.submit(run(caller, "python3 x.py", script=each, idempotency_key=key)).action_id
+        ).status
+        for key, each in (("a", {**gone, "sha256": hashlib.sha256(OLD).hexdigest()}), ("b", gone))
+    ]
+    assert statuses == ["denied", "pending"]
+
+
 def test_two_that_differ_in_their_script_are_two_cards(cast) -> None:
     for text in (OLD, NEW):
         pending(cast.caller(cast.scout), "python3 x.py", script=script(text), idempotency_key=text.decode())
