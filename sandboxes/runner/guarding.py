@@ -159,9 +159,12 @@ class Guard:
             self._jobs.put(lambda: _kept(self._walk, None))
 
     def collect(self) -> None:
-        """Now and then while commands run: else the kernel would keep all that they make until one ends."""
+        """Now and then while commands run: else the kernel would keep all that they make until one ends. What could
+        not be let go of is let go of then."""
         if self._sweeper is not None:
             self._sweeper.collect()
+        if self._pins.is_owing:
+            self._jobs.put(lambda: _kept(lambda: self._pins.let_go(self.world), None))
 
     def unseal(self, path: str, then: Callable[[dict[str, Any]], None]) -> None:
         """A result: where it was, and whether there was a seal."""
@@ -176,7 +179,7 @@ class Guard:
         self._do(dict, {}, lambda told: then())
 
     def release(self, run: str) -> None:
-        self._jobs.put(lambda: _kept(lambda: self._pins.release(run), None))
+        self._jobs.put(lambda: _kept(lambda: self._pins.release(run, self.world), None))
 
     def obey(self, protection: Protection, then: Callable[[dict[str, Any]], None]) -> None:
         """From now on; seals what it adds, and lifts what it exempts."""
@@ -205,15 +208,27 @@ class Guard:
         return self._news()
 
     def _keep(self, found: Iterable[Found], *, at_start: bool = False) -> None:
-        packages = Packages(self._roots)
+        packages, new = Packages(self._roots), dict[str, bool]()  # path → whether to seal it
         for each in found:
             path = each.path
             if path not in self._seals and path not in self._unsealed and path not in self._owed:
                 is_packages = each.reported_only or (not at_start and packages.own(path))
-                self._take(path, may_seal=not is_packages)
+                new[path] = new.get(path, False) or not is_packages
+        sealed = self._sealed(path for path, may_seal in new.items() if may_seal)
+        for path, may_seal in new.items():
+            self._take(path, path in sealed, may_seal=may_seal)
 
-    def _take(self, path: str, *, may_seal: bool) -> None:
-        is_sealed = may_seal and self._seals.seal(path)
+    def _sealed(self, paths: Iterable[str]) -> set[str]:
+        """Of these, all that can be sealed now: none when somebody could not be held still."""
+        if not (worth := [path for path in paths if self._seals.may_take(path)]):
+            return set()
+        try:
+            with self.world.still():
+                return {path for path in worth if self._seals.seal(path)}
+        except Refused:
+            return set()
+
+    def _take(self, path: str, is_sealed: bool, *, may_seal: bool) -> None:
         if may_seal and not is_sealed and len(self._owed) < OWED_MOST:
             self._owed[path] = True  # tried again before anything is told of it
         elif (path, is_sealed) not in self._told:
@@ -240,11 +255,11 @@ class Guard:
     def _pay(self) -> None:
         """Seals what should be sealed, and tells each time of what still is not: whatever stood in the way may be gone,
         and nobody may take it for sealed."""
-        for path, was_told in tuple(self._owed.items()):
-            if path in self.protection.exempt:
-                continue
+        owed = {path: was_told for path, was_told in self._owed.items() if path not in self.protection.exempt}
+        sealed = self._sealed(path for path in owed if path not in self._remembered)
+        for path, was_told in owed.items():
             is_persons = path in self._remembered
-            is_sealed = self._seal_again(path) if is_persons else self._seals.seal(path)
+            is_sealed = self._seal_again(path) if is_persons else path in sealed
             is_there = is_sealed or os.path.lexists(path)
             if is_sealed or not (is_persons or (is_there and self.protection.check(path))):
                 del self._owed[path]

@@ -31,6 +31,7 @@ class Pins:
         self._seals, self._folder = seals, folder
         self._held: dict[str, str] = {}  # run → path
         self._copies: dict[str, str] = {}  # path → name of its copy
+        self._left: set[str] = set()  # of these, those that no run holds, and that could not be uncovered
         self._made = 0
 
     def pin(self, run: str, path: str, sha256: str, world: "World | Nobody") -> None:
@@ -44,15 +45,34 @@ class Pins:
             content, mode = _read(path)
             if _sha256(content) != sha256:
                 raise Refused("script_changed", f"it is not what was approved any more, {_AGAIN}")
-            if path not in self._copies:
+            if not self._seals.has_cover(path):
                 self._cover(path, content, mode)
+        self._left.discard(path)
         self._held[run] = path
 
-    def release(self, run: str) -> None:
+    @property
+    def is_owing(self) -> bool:
+        """Also on the loop: whether `let_go` is to be asked again."""
+        return bool(self._left)
+
+    def release(self, run: str, world: "World | Nobody") -> None:
         path = self._held.pop(run, None)
         if path is not None and path not in self._held.values():
-            self._seals.uncover(path)
-            os.unlink(self._copies.pop(path), dir_fd=self._folder)
+            self._left.add(path)
+            self.let_go(world)
+
+    def let_go(self, world: "World | Nobody") -> None:
+        """Of what no run holds any more. While all else is still only when somebody shuts its folder again and again;
+        when that cannot be, it stays covered until this is asked again."""
+        for path in tuple(self._left):
+            try:
+                self._seals.uncover(path)
+            except OSError:
+                with suppress(OSError, Refused), world.still():
+                    self._seals.uncover(path)
+            if not self._seals.is_covered(path):
+                self._left.discard(path)
+                os.unlink(self._copies.pop(path), dir_fd=self._folder)
 
     def _cover(self, path: str, content: bytes, mode: int) -> None:
         self._made += 1
@@ -64,6 +84,8 @@ class Pins:
             with suppress(OSError):
                 os.unlink(name, dir_fd=self._folder)
             raise
+        if (old := self._copies.get(path)) is not None:
+            os.unlink(old, dir_fd=self._folder)
         self._copies[path] = name
 
     def _copy(self, name: str, content: bytes, mode: int) -> None:

@@ -27,7 +27,8 @@ _CALLS = {
     "aarch64": {"setresuid": 147, "setresgid": 149, "geteuid": 175, "getegid": 177, "capset": 91},
 }
 _KEEP = -1
-_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MNT_DETACH = 1, 32, 4096, 2
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND = 1, 32, 4096
+_MNT_DETACH, _UMOUNT_NOFOLLOW = 2, 8
 _CLONE_FS = 0x200
 _PR_SET_KEEPCAPS = 8
 _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 24, 36, 4, 38
@@ -68,8 +69,9 @@ def make_read_only(target: str) -> None:
 
 
 def unmount(target: str, *, in_use: bool = True) -> None:
-    """`in_use`: also when somebody has it open, or stands in it and would find no way up any more; else OSError."""
-    if _libc.umount2(os.fsencode(target), _MNT_DETACH if in_use else 0):
+    """Never what a link at `target` leads to. `in_use`: also when somebody has it open, or stands in it and would find
+    no way up any more; else OSError."""
+    if _libc.umount2(os.fsencode(target), _UMOUNT_NOFOLLOW | (_MNT_DETACH if in_use else 0)):
         error = ctypes.get_errno()
         raise OSError(error, f"umount {target}: {os.strerror(error)}")
 

@@ -255,7 +255,7 @@ class Runner:
             self._answer(ref, _error("busy", "Its script is not bound to it any more, so it was not started."))
             return
         if not self.jobs.has_room:
-            self._answer(ref, _error("too_many_commands", TOO_MANY))
+            self._not_started(ref, message["id"], "too_many_commands", TOO_MANY)
             return
         size, background, timeout_s = message.get("script_bytes", 0), message["background"], message["timeout_s"]
         env = {**ENV, "PWD": message["cwd"], **message["env"]}
@@ -268,7 +268,8 @@ class Runner:
         try:
             command.start(self.keepers, order, None if timeout_s is None else float(timeout_s))
         except OSError as error:
-            self._answer(ref, _error("sandbox_error", f"The command was not started: {os.strerror(error.errno or 0)}."))
+            why = f"The command was not started: {os.strerror(error.errno or 0)}."
+            self._not_started(ref, command.id, "sandbox_error", why)
             return
         self.jobs.add(command)
         if is_pinned:
@@ -281,6 +282,11 @@ class Runner:
             self.keepers.make_ready()
         else:
             command.follow(ref, {})
+
+    def _not_started(self, ref: int, run: str, code: str, detail: str) -> None:
+        if run in self._pinned:
+            self._unpin(run)  # else its script would be held for a run that does not come
+        self._answer(ref, _error(code, detail))
 
     def _collect(self) -> None:
         """As long as something runs."""

@@ -2,7 +2,9 @@
 
 Owns these mounts and nothing else that is mounted. Must only be called on the guard's thread, which alone may mount and
 has a working directory of its own. It never follows a link: names are looked up one by one from a root that the
-sandbox's user cannot move, and what was mounted is compared with what was found before.
+sandbox's user cannot move. Mounts on files are made by name, so whatever makes one must be asked while all else in the
+sandbox is still: a link put there meanwhile would be followed, and nothing could tell what it had led to. A folder is
+pinned from within, without its name. What is unmounted is never what a link leads to.
 
 The mode loses its write bits too: on a volume this gVisor empties a file that is opened with O_TRUNC before it looks at
 the mount, but not before it looks at the mode, which nobody can change through a read-only mount.
@@ -38,7 +40,7 @@ class Seals:
         self._pins: dict[str, int] = {}  # folder → itself, below the pin
         self._sealed: dict[str, int] = {}  # path → its mode before
         self._firm: set[str] = set()  # of these, those that a person put there
-        self._covered: set[str] = set()
+        self._covered: dict[str, os.stat_result] = {}  # path → the file that stands there
 
     def __contains__(self, path: str) -> bool:
         return path in self._sealed
@@ -68,7 +70,8 @@ class Seals:
 
     def seal(self, path: str, *, firm: bool = False) -> bool:
         """Whether it is sealed now; `firm`: a person put it there. Not a link, a folder, what lies outside the
-        roots, and what has another name too: through that one it could still be written."""
+        roots, and what has another name too: through that one it could still be written. To be asked while all else is
+        still."""
         root = self._root_of(path)
         if root is None or path in self._covered or (path not in self._sealed and not self._has_room(firm)):
             return False
@@ -77,9 +80,23 @@ class Seals:
             names = path[len(root) + 1 :].split("/")
             with suppress(OSError), self._reached(root, names[:-1]) as folder:
                 self._seal(root, folder, names)
-        if firm and path in self._sealed:
+        if path not in self._sealed:
+            self._let_go(path)
+        elif firm:
             self._firm.add(path)
         return path in self._sealed
+
+    def may_take(self, path: str) -> bool:
+        """Whether it is worth asking `seal`, as it seems while others move."""
+        if path in self._sealed:
+            return True
+        if path in self._covered or not self.can_hold(path) or not self._has_room(firm=False):
+            return False
+        self.make_way(path)
+        try:
+            return _is_alone(os.lstat(path))
+        except OSError as error:  # its owner may shut a folder above it again and again
+            return error.errno == errno.EACCES
 
     def _has_room(self, firm: bool) -> bool:
         if firm:
@@ -106,7 +123,7 @@ class Seals:
             return
         mode = _take_write_bits(at, names[-1], found)
         if not _mount_all([*self._layers(root, names), (at, names[-1])], found):
-            os.chmod(names[-1], mode, dir_fd=at)
+            _give_mode(at, names[-1], found, mode)
             return
         self._sealed["/".join([root, *names])] = mode
 
@@ -115,14 +132,11 @@ class Seals:
         found = os.open(name, _FOLDER, dir_fd=above)
         if folder in self._pins:
             return found
-        os.fchdir(above)
-        rights.bind(name, name)
-        now = os.open(name, _FOLDER, dir_fd=above)
-        if not os.path.samestat(os.fstat(found), os.fstat(now)):  # somebody put a link or another folder there
-            rights.unmount(name)
+        try:
+            now = _pin(above, found, name)
+        except BaseException:
             os.close(found)
-            os.close(now)
-            raise OSError(f"{folder} changed while it was pinned")
+            raise
         self._pins[folder] = found
         return now
 
@@ -145,39 +159,52 @@ class Seals:
             os.fchdir(layer)
             rights.unmount(rest)
         os.chdir("/")
+        found = os.lstat(path)
         rights.unmount(path)
-        os.chmod(path, self._sealed.pop(path) | stat.S_IWUSR)
+        mode = self._sealed.pop(path) | stat.S_IWUSR
+        with suppress(OSError):  # who waited for this moment may have put something else there
+            _give_mode(None, path, found, mode)
         self._firm.discard(path)
         self._let_go(path)
         return True
 
     def cover(self, path: str, source: int, name: str) -> None:
         """The file `name` of the open folder `source` stands at `path` until `uncover`, read-only, and no folder above
-        it can be moved. To be asked while all else is still: a link put there meanwhile would be followed. OSError,
-        and then nothing is other than before."""
+        it can be moved. To be asked while all else is still. OSError, and then nothing is other than before."""
         root = self._root_of(path)
         assert root is not None
         make_passable(root, os.path.dirname(path))
-        self._covered.add(path)
+        copy = os.stat(name, dir_fd=source, follow_symlinks=False)
+        self._covered[path] = copy
         try:
             with self._reached(root, path[len(root) + 1 :].split("/")[:-1]):
                 os.fchdir(source)
-                _mount_over(name, path)
-        except OSError:
-            self._covered.discard(path)
+                _mount_read_only(name, path, copy)
+        except BaseException:
+            del self._covered[path]
             self._let_go(path)
             raise
 
+    def has_cover(self, path: str) -> bool:
+        """Whether what covers it is what lies there now. OSError when somebody shut a folder above it."""
+        copy = self._covered.get(path)
+        try:
+            return copy is not None and os.path.samestat(copy, os.lstat(path))
+        except FileNotFoundError:
+            return False
+
     def uncover(self, path: str) -> None:
+        """OSError, and then it is covered as before, when somebody shut a folder above it meanwhile."""
         root = self._root_of(path)
         assert root is not None
         make_passable(root, os.path.dirname(path))
-        rights.unmount(path)
-        self._covered.discard(path)
+        if self.has_cover(path):
+            rights.unmount(path)
+        self._covered.pop(path, None)
         self._let_go(path)
 
     def _let_go(self, path: str) -> None:
-        """Of the folders above, the last first."""
+        """Of the folders above, the last first, all that hold nothing."""
         root = self._root_of(path)
         while root is not None and (path := os.path.dirname(path)) != root:
             self._unpin(path)
@@ -219,38 +246,54 @@ def _take_write_bits(folder: int, name: str, found: os.stat_result) -> int:
     return mode
 
 
+def _give_mode(folder: int | None, name: str, found: os.stat_result, mode: int) -> None:
+    """Only to that file: a mode is given to what a link leads to."""
+    if os.path.samestat(found, os.stat(name, dir_fd=folder, follow_symlinks=False)):
+        os.chmod(name, mode, dir_fd=folder)
+
+
+def _pin(above: int, found: int, name: str) -> int:
+    """The open folder `found` as it is reached from then on, with a mount on itself, which keeps it where it is."""
+    os.fchdir(found)
+    rights.bind(".", ".")
+    now = -1
+    try:
+        now = os.open(name, _FOLDER, dir_fd=above)
+        if not os.path.samestat(os.fstat(found), os.fstat(now)):
+            raise OSError(errno.EBUSY, f"{name} changed while it was pinned")
+    except BaseException:
+        if now >= 0:
+            os.close(now)
+        rights.unmount(".")  # from below it that is the mount on it, whatever its name is now
+        raise
+    return now
+
+
 def _mount_all(places: Sequence[tuple[int, str]], found: os.stat_result) -> bool:
     """In every one of them, or in none."""
-    for count, (layer, rest) in enumerate(places, 1):
+    for count, (layer, rest) in enumerate(places):
         try:
-            is_sealed = _mount_read_only(layer, rest, found)
+            os.fchdir(layer)
+            _mount_read_only(rest, rest, found)
         except OSError:
-            is_sealed = False
-        if not is_sealed:
             _undo(places[:count])
             return False
     return True
 
 
-def _mount_read_only(layer: int, rest: str, found: os.stat_result) -> bool:
-    """Whether that very file is sealed, without a second name or a write bit: looked at when nobody can change it any
-    more. A link put there meanwhile would have been followed."""
-    os.fchdir(layer)
-    rights.bind(rest, rest)
-    rights.make_read_only(rest)
-    now = os.stat(rest, follow_symlinks=False)
-    return os.path.samestat(found, now) and _is_alone(now) and not now.st_mode & 0o222
-
-
-def _mount_over(name: str, path: str) -> None:
-    """`name`, here, at `path`, and nowhere else."""
-    rights.bind(name, path)
+def _mount_read_only(source: str, target: str, found: os.stat_result) -> None:
+    """OSError, and nothing is mounted, unless that very file lies at `target` then, without a second name or a write
+    bit: looked at when nobody can change it any more."""
+    if not stat.S_ISREG(os.stat(target, follow_symlinks=False).st_mode):
+        raise OSError(errno.EBUSY, f"{target} is no regular file any more")
+    rights.bind(source, target)
     try:
-        rights.make_read_only(path)
-        if not os.path.samestat(os.stat(name), os.stat(path, follow_symlinks=False)):
-            raise OSError(errno.EBUSY, f"{path} changed while it was covered")
-    except OSError:
-        rights.unmount(path)
+        rights.make_read_only(target)
+        now = os.stat(target, follow_symlinks=False)
+        if not os.path.samestat(found, now) or not _is_alone(now) or now.st_mode & 0o222:
+            raise OSError(errno.EBUSY, f"{target} changed meanwhile")
+    except BaseException:
+        rights.unmount(target)
         raise
 
 

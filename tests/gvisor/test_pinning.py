@@ -7,7 +7,8 @@ from textwrap import dedent
 import pytest
 
 from sandboxes.engine import RunRequest, Script, WriteRequest
-from sandboxes.errors import BoxGone, FileError
+from sandboxes.errors import BoxGone, FileError, SandboxError
+from sandboxes.runner.jobs import RUNNING_COMMANDS
 
 from .engines import Collected, OnePass, Ran
 from .served import until
@@ -197,6 +198,25 @@ def test_two_runs_of_one_script_share_it(bench, fresh_box):
     assert bench.bash(fresh_box, f"echo x >> {path}").code != 0
     assert both[1].result(20).text == "done\n"
     assert bench.bash(fresh_box, f"echo x >> {path}").code == 0
+
+
+def test_one_that_finds_no_room_for_its_command_is_let_go_of_at_once(bench, fresh_box):
+    path, text = "/work/late.sh", b"echo late\n"
+    bench.write(fresh_box, path, text)
+    sleeping = [bench.begin(bench.running(fresh_box, "sleep", "300")) for _ in range(RUNNING_COMMANDS)]
+    until(lambda: _has_no_room(bench, fresh_box))
+    with pytest.raises(SandboxError, match="commands run in this sandbox"):
+        bench.do(ran(fresh_box, script(path, text), "bash", path))
+    bench.write(fresh_box, path, b"other")
+    assert not any(each.done() for each in sleeping)
+
+
+def _has_no_room(bench, box):
+    try:
+        bench.bash(box, "true")
+    except SandboxError as error:
+        return error.code == "too_many_commands"
+    return False
 
 
 def test_one_outside_what_can_be_held_is_refused(bench, box):

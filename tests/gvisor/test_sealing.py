@@ -1,7 +1,5 @@
 """Protected files against commands: what a person puts there is sealed, what a command makes is found after it."""
 
-from contextlib import suppress
-
 import pytest
 
 from sandboxes.engine import WriteRequest
@@ -232,42 +230,6 @@ def test_no_process_but_pid_1_holds_the_right_to_mount(bench, box):
     seen = bench.bash(box, "grep -H '^Cap[PEI]' /proc/[0-9]*/status").text.splitlines()
     assert len({line.split("/")[2] for line in seen}) >= 3
     assert [line for line in seen if int(line.split()[-1], 16) & 1 << 21] == []
-
-
-SWAPS = """
-import os
-os.makedirs("/work/race/d/e", exist_ok=True)
-os.makedirs("/home/agent/other", exist_ok=True)
-while not os.path.exists("/work/race/stop"):
-    for act in (
-        lambda: os.rename("/work/race/d", "/work/race/x"), lambda: os.symlink("/home/agent/other", "/work/race/d"),
-        lambda: os.unlink("/work/race/d"), lambda: os.rename("/work/race/x", "/work/race/d"),
-        lambda: os.link("/work/race/d/e/n.key", "/work/race/link"), lambda: os.unlink("/work/race/link"),
-        lambda: os.rename("/work/race/d/e/n.key", "/work/race/n"), lambda: os.makedirs("/work/race/d/e"),
-    ):
-        try:
-            act()
-        except OSError:
-            pass
-"""
-
-
-def test_whoever_swaps_names_meanwhile_gets_nothing_sealed_that_is_not_there(bench, box):
-    running = bench.begin(bench.running(box, "python3", "-c", SWAPS))
-    sealed = set()
-    for number in range(25):
-        path = f"/work/race/d/e/{'n' if number % 2 else number}.key"
-        with suppress(FileError):
-            written = put(bench, box, path, f"{number}\n".encode())
-            sealed |= {(written.path, f"{number}\n")} if written.sealed else set()
-    bench.bash(box, "touch /work/race/stop")
-    running.result(60)
-    last = dict(sorted(sealed, key=lambda each: int(each[1])))
-    for path, content in last.items():
-        assert bench.bash(box, f"echo x >> {path}; echo x > {path}; cat {path}").text == content
-    assert last
-    mounts = bench.bash(box, "awk '/ ro,/ {print $2}' /proc/mounts | grep -E 'race|other' | sort -u").text.split()
-    assert all(path.endswith(".key") for path in mounts), mounts
 
 
 def test_settings_add_and_exempt(bench, box):
