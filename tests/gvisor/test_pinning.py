@@ -110,10 +110,11 @@ def test_no_other_bytes_than_those_approved_ever_run(bench, fresh_box, way):
 
 
 def test_a_script_is_held_while_its_command_runs_and_let_go_of_after_it(bench, fresh_box):
-    path, text = "/work/a/b/x.py", b"import time; time.sleep(4); print(open(__file__).read()[:6])\n"
+    waiting = "import os, time\nwhile not os.path.exists('/work/go'): time.sleep(0.1)\n"
+    path, text = "/work/a/b/x.py", f"{waiting}print(open(__file__).read()[:6])\n".encode()
     bench.write(fresh_box, path, text)
     running = bench.begin(ran(fresh_box, script(path, text), "python3", "b/x.py", cwd="/work/a"))
-    time.sleep(1)
+    until(lambda: bench.bash(fresh_box, f"chmod 644 {path}").code != 0)
     for attempt in (
         f"echo x >> {path}", f": > {path}", f"rm -f {path}", f"mv {path} {path}.x", "mv /work/a /work/c",
         "mv /work/a/b /work/a/c", f"chmod 600 {path}", f"umount {path}", f"cp /etc/passwd {path}",
@@ -123,6 +124,7 @@ def test_a_script_is_held_while_its_command_runs_and_let_go_of_after_it(bench, f
         assert bench.read(fresh_box, path) == text, attempt
     with pytest.raises(FileError, match="runs it now"):
         bench.write(fresh_box, path, b"other")
+    bench.bash(fresh_box, "touch /work/go")
     assert running.result(20).text == "import\n"
     after = bench.bash(
         fresh_box, f"echo more >> {path} && tail -c 5 {path} && stat -c '%a %U' {path} && mv /work/a /work/c"
