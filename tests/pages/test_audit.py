@@ -52,7 +52,7 @@ def test_a_day_that_is_none_is_said_and_shows_no_rows(rows, browser):
     assert answer.status_code == 302
 
 
-@pytest.mark.parametrize("query", ["?q=<script>x", "?event=%00", "?before=99999999999999999999999", "?agent=agt_x'--"])
+@pytest.mark.parametrize("query", ["?q=<script>x", "?before=99999999999999999999999", "?agent=agt_x'--"])
 def test_whatever_is_asked_is_drawn_and_harms_nothing(rows, browser, query):
     assert "<script>x" not in shown(browser, rows, query)
 
