@@ -14,7 +14,7 @@ KINDS = ("member", "agent", "key", "rule", "clock", "system")
 
 
 def asked(get: Any) -> dict[str, str]:
-    return {name: get.get(name, "").strip().replace("\0", "")[:200] for name in NAMES}
+    return {name: get.get(name, "").strip()[:200] for name in NAMES}
 
 
 def sought(workspace: Workspace, asked: dict[str, str]) -> Sought:

@@ -78,7 +78,7 @@ for pid in [*keepers, *range(2, 12)]:
             "limits": call("prlimit", tid, 7, struct.pack("2Q", 1, 1), None),
         }
         reached += [f"{pid}/{tid} {way}" for way, came in ways.items() if came == "done"]
-    # 0 to 2 are the input and output of a command, also of the next one, whose keeper may wait already: pipes of root's.
+    # 0 to 2 are the input and output of a command, also of the next one, whose keeper may wait already: root's pipes.
     for number in range(3, 64):
         for flags in (os.O_RDONLY, os.O_WRONLY):
             try:
