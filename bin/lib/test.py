@@ -39,8 +39,8 @@ TESTS = {
 TESTS["postgresql"] = [*TESTS["unit"], "-m", "database"]
 PARTS = ("lint", *TESTS)  # what runs when nothing is named
 # Each worker is a process with a state directory and an instance of its own, as two consoles on one machine are. A file
-# stays with one worker: its tests share sandboxes.
-WORKERS = ["-n", "2", "--dist", "loadfile"]
+# stays with one worker: its tests share sandboxes. A browser is enough for two cores: with two workers it took as long.
+TWO_WORKERS = ["-n", "2", "--dist", "loadfile"]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -122,7 +122,8 @@ def run_tests(here: Place, part: str, more: list[str], env: Mapping[str, str]) -
     """Each part is a process of its own: what one leaves in a process (Playwright's loop) breaks another."""
     report = here.var / "reports" / f"{part}.xml"
     report.unlink(missing_ok=True)
-    command: list[str | Path] = [BIN / "python", "-m", "pytest", *TESTS[part], f"--junitxml={report}", *WORKERS, *more]
+    workers = [] if part == "browser" else TWO_WORKERS
+    command: list[str | Path] = [BIN / "python", "-m", "pytest", *TESTS[part], f"--junitxml={report}", *workers, *more]
     return succeeds(command, env) and none_skipped(report)
 
 

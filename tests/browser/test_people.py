@@ -10,6 +10,7 @@ from tests.browser.site import AgentSide, Site
 from tests.browser.test_card import cancel
 from tests.browser.test_fatigue import Window, wait_together
 from tests.browser.test_plans import SLOW_MS, propose
+from tests.browser.test_reading import hold
 from tests.browser.test_review import approve, waits
 
 
@@ -94,6 +95,7 @@ def test_a_reason_that_is_being_written_stays_while_a_plan_is_approved_starts_an
     plan = propose(agent, "sleep 4", "sleep 30", "echo never")
     for page in (bob, ines):
         page.goto(site.page("queue", plan["items"][0]["id"]))
+        hold(page, "PageDown")
     approve(bob)
     expect(bob.locator("#votes")).to_contain_text("1 of 2 approved")
     expect(bob.locator("#card[data-quiet]")).to_have_count(0)
