@@ -113,6 +113,6 @@ def test_a_reason_that_is_being_written_stays_while_a_plan_is_approved_starts_an
     expect(reason).to_be_focused()
     expect(bob.locator("#card[data-quiet]")).to_have_count(0)
     bob.get_by_role("button", name="Deny", exact=True).click()
-    expect(outcome.locator("li").last).to_contain_text("denied", timeout=SLOW_MS)
+    expect(outcome.locator("li").last).to_contain_text("Stop after the first", timeout=SLOW_MS)
     last = agent.api.get(f"/plans/{plan['id']}").json()["items"][-1]
     assert (last["status"], last["outcome"]["reason"]) == ("denied", "Stop after the first")
