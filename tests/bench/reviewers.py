@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Origin
 
 AT_ONCE = httpx.Limits(max_connections=6, max_keepalive_connections=6)  # as browsers to one host
 ROW = re.compile(r'<li class="row[^"]*" data-id="([^"]+)" data-status="([^"]+)"')
@@ -65,8 +66,8 @@ class Reviewer:
         cookie = "; ".join(f"{name}={value}" for name, value in self.http.cookies.items())
         address = f"{self.url.replace('http', 'ws', 1)}/ws/queue/{self.workspace}{f'?card={card}' if card else ''}"
         self.socket = await connect(
-            address, origin=self.url, additional_headers={"Cookie": cookie}, max_size=None, proxy=None
-        )  # type: ignore[arg-type]
+            address, origin=Origin(self.url), additional_headers={"Cookie": cookie}, max_size=None, proxy=None
+        )
         self._later(self._hear(self.socket))
         return page
 

@@ -20,7 +20,7 @@ ASKED = {
 def search(monkeypatch):
     """With three matches in long lines; `looked`: around which of them."""
     monkeypatch.setattr(ripgrep, "found", lambda: None)
-    made = Search(OnHost(), 1, ASKED)  # type: ignore[arg-type]
+    made = Search(OnHost(), 1, ASKED)
     made._top, made._until, made.looked = "/", time.monotonic() + 60, []
     made._tree = SimpleNamespace(is_cut=False, left_out=0, left_out_first=[], unreadable=0)
     made._upcoming = []

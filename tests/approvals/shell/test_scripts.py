@@ -108,7 +108,6 @@ OBEYED = ("#!{}", " \t#!{}", ":#!{}", "\ufeff#!{}", "\f\v\r#!{}", "#! {} -u", "#
 NOT_OBEYED = ("# !{}", "\n#!{}", "x;#!{}", "# {}")
 
 
-@pytest.mark.skipif(not shutil.which("perl"), reason="there is no perl")
 @pytest.mark.parametrize("first", OBEYED + NOT_OBEYED)
 def test_what_perl_makes_of_a_first_line_is_not_taken_for_a_known_program(tmp_path: Path, first: str) -> None:
     """It starts the program that is named there when that is not perl itself."""
